@@ -1,0 +1,63 @@
+"""The error classes of tilegrad: one class per way out, not one per place.
+
+Every message says what was expected, what came, where (the user's own line), and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConvergenceError",
+    "DTypeError",
+    "RetraceWarning",
+    "ShapeError",
+    "TilegradError",
+    "TracerError",
+    "UnsupportedError",
+]
+
+
+class TilegradError(Exception):
+    """Root of every error that tilegrad raises on purpose."""
+
+
+class ShapeError(TilegradError, ValueError):
+    """Shapes, axes or sizes do not fit together: change the shape of an operand or the axis."""
+
+
+class DTypeError(TilegradError, TypeError):
+    """An operation is not defined for these element types: convert with ``astype``."""
+
+
+class TracerError(TilegradError, TypeError):
+    """A value was asked of an array that has none while a function is being traced.
+
+    Under ``jit`` and ``vmap`` arrays stand for every value of their type. Python ``if``, ``while``,
+    ``float()`` and NumPy conversion need one value, so they are refused: use ``tg.where`` (or
+    ``tg.cond``, ``tg.while_loop``), make the argument static, or move the code out of the
+    function. The same class reports arrays that outlive the trace they belong to.
+    """
+
+
+class ConvergenceError(TilegradError, RuntimeError):
+    """An iterative method stopped before it reached its tolerance."""
+
+
+class UnsupportedError(TilegradError, NotImplementedError):
+    """An operation exists but this device, dtype or transform cannot carry it out.
+
+    Attributes
+    ----------
+    op : str
+        Name of the operation.
+    device : str
+        Device or transform that lacks it.
+    """
+
+    def __init__(self, message: str, *, op: str = "", device: str = "") -> None:
+        super().__init__(message)
+        self.op = op
+        self.device = device
+
+
+class RetraceWarning(UserWarning):
+    """A jitted function was traced for more signatures than ``max_traces`` keeps."""

@@ -1,0 +1,105 @@
+"""What all elementwise ops share: the type rule, the tangent rule from partial derivatives, batching.
+
+An elementwise record is a row: name, accepted kinds, NumPy reference, scalar program, partial
+derivatives, transpose. The partials read as formulas: ``partials=(lambda t, x, out: t * cos(x),)``
+is the rule of ``sin``; ``t`` is the tangent of that operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dtypes import DType, bool_
+from ..errors import DTypeError, ShapeError
+from ..graph import Node, Op, Value
+from ..types import TensorType, describe
+from .registry import register
+from .shape import broadcast, moveaxis
+
+__all__ = ["batch_elementwise", "elementwise"]
+
+Partial = Callable[..., "Value | None"]
+
+
+def elementwise(
+    name: str,
+    *,
+    kinds: str,
+    reference: Callable[..., Any],
+    scalar: Callable[..., Any],
+    complex_scalar: Callable[..., Any] | None = None,
+    partials: Sequence[Partial | None] | None = None,
+    transpose: Callable[..., Any] | None = None,
+    result: Callable[[DType], DType] | DType | None = None,
+    doc: str,
+    samples: Callable[..., Any] | None = None,
+    why_not: dict[str, str] | None = None,
+) -> Op:
+    """Register an elementwise op whose operands share one shape and one dtype.
+
+    Parameters
+    ----------
+    name : str
+    kinds : str
+        Accepted dtype kinds, letters of ``biufc``.
+    reference, scalar, complex_scalar, transpose, doc, samples, why_not
+        Fields of :class:`~tilegrad.ir.graph.Op`.
+    partials : sequence of (callable or None), optional
+        One an operand: ``partial(t, *operands, out) -> Value | None``, the contribution of that
+        operand's tangent. ``None`` is the zero derivative. No ``partials`` at all: the op is
+        piecewise constant or has integer results.
+    result : DType or callable, optional
+        Result dtype, or a function from the operand dtype to it. Default: the operand dtype.
+    """
+
+    def infer(*types: TensorType) -> TensorType:
+        first = types[0]
+        for t in types:
+            if t.shape != first.shape:
+                raise ShapeError(f"{name}: expected equal shapes, got {describe(types)}")
+            if t.dtype is not first.dtype:
+                raise DTypeError(f"{name}: expected equal dtypes, got {describe(types)}")
+        if first.dtype.kind not in kinds:
+            raise DTypeError(f"{name}: is not defined for {first.dtype}; convert with astype")
+        out = result(first.dtype) if callable(result) else result or first.dtype
+        weak = all(t.weak for t in types) and out is not bool_
+        return TensorType(first.shape, out, weak)
+
+    def jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:
+        total: Value | None = None
+        for t, partial in zip(tangents, partials or (), strict=True):
+            if t is None or partial is None:
+                continue
+            term = partial(t, *node.inputs, out=node.out)
+            if term is not None:
+                total = term if total is None else total + term
+        return total
+
+    return register(
+        name,
+        "elementwise",
+        infer=infer,
+        reference=reference,
+        scalar=scalar,
+        complex_scalar=complex_scalar,
+        jvp=jvp if partials is not None else None,
+        transpose=transpose,
+        doc=doc,
+        samples=samples,
+        why_not=why_not or {},
+    )
+
+
+def batch_elementwise(
+    node: Node, operands: Sequence[Value], axes: Sequence[int | None]
+) -> tuple[list[Value], int]:
+    """Operands of an elementwise op with the batch axis in front of each, and that axis (0)."""
+    size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+    aligned = []
+    for x, a in zip(operands, axes, strict=True):
+        if a is None:
+            aligned.append(broadcast(x, (size, *x.shape), tuple(range(1, x.ndim + 1))))
+        else:
+            aligned.append(moveaxis(x, a, 0))
+    return aligned, 0
