@@ -63,10 +63,24 @@ class Op:
         ``batch(node, operands, axes) -> (Value, axis)``: the op applied along a new axis.
         ``axes[i]`` is the batch axis of operand ``i`` or ``None``. Elementwise ops share one rule
         and leave this ``None``.
+    check : callable or None
+        Elementwise ops that refuse some operands at run time (integer division by zero): the
+        scalar program ``check(h, *operands)`` whose bool result is true for a bad element, or
+        ``None`` where this dtype has no bad operands. A backend that can raise tests it; the
+        ``scalar`` program stays total, so one that cannot gives that value.
+    check_error : (class, message) or None
+        What is raised when ``check`` finds a bad element.
+    identity : callable or None
+        Reductions: ``identity(dtype)``, the value an accumulator starts from. Their ``scalar`` is
+        the merge program ``scalar(h, accumulator, element)``.
+    accumulator : callable or None
+        Reductions: ``accumulator(dtype)``, the dtype of the accumulator where it is not the
+        element's own; the result is rounded to the element type once.
     doc : str
         One line of meaning, with the source of the convention.
     samples : callable or None
         ``samples(rng, dtype) -> arrays``: operands inside the domain, away from kinks, for tests.
+        Ops with params yield pairs ``(arrays, params)``.
     why_not : dict
         For each rule that is missing on purpose: field name -> reason.
     """
@@ -80,6 +94,10 @@ class Op:
     jvp: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
+    check: Callable[..., Any] | None = None
+    check_error: tuple[type[Exception], str] | None = None
+    identity: Callable[[DType], Any] | None = None
+    accumulator: Callable[[DType], DType] | None = None
     doc: str = ""
     samples: Callable[..., Any] | None = None
     why_not: dict[str, str] = field(default_factory=dict)
@@ -160,7 +178,18 @@ class Value:
     def __bool__(self) -> bool:
         raise TypeError("a graph value has no truth; use select")
 
-    # The operators are bound by ops/operators.py: Value must not know the op table.
+    # The operators are bound by ops/arithmetic.py: Value must not know the op table.
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Any) -> Value: ...
+        def __radd__(self, other: Any) -> Value: ...
+        def __sub__(self, other: Any) -> Value: ...
+        def __rsub__(self, other: Any) -> Value: ...
+        def __mul__(self, other: Any) -> Value: ...
+        def __rmul__(self, other: Any) -> Value: ...
+        def __truediv__(self, other: Any) -> Value: ...
+        def __rtruediv__(self, other: Any) -> Value: ...
+        def __neg__(self) -> Value: ...
 
 
 @dataclass(frozen=True, slots=True)

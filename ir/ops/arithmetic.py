@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 
 from ..graph import Node, Value, make
+from .domains import between
 from .elementwise import elementwise
 from .operands import inexact_operands, operands
+from .scaling import scale, unscale
 
-__all__ = ["ADD", "DIV", "MUL", "NEG", "SUB", "add", "div", "mul", "neg", "sub"]
+__all__ = ["ADD", "DIV", "MUL", "NEG", "SUB", "add", "complex_div", "complex_mul", "div", "mul", "neg", "sub"]
 
 
 def _add(h: Any, x: Any, y: Any) -> Any:
     return h.add(x, y)
 
 
-def _complex_mul(h: Any, x: Any, y: Any) -> Any:
+def complex_mul(h: Any, x: Any, y: Any) -> Any:
     """(a + bi)(c + di) = (ac - bd) + (ad + bc)i, each product and sum rounded once."""
     (a, b), (c, d) = x, y
     return h.sub(h.mul(a, c), h.mul(b, d)), h.add(h.mul(a, d), h.mul(b, c))
 
 
-def _complex_div(h: Any, x: Any, y: Any) -> Any:
+def complex_div(h: Any, x: Any, y: Any) -> Any:
     """Smith's algorithm (R. L. Smith, CACM 5, 1962): scale by the larger part of the divisor."""
     (a, b), (c, d) = x, y
     wide = h.ge(h.abs(c), h.abs(d))
@@ -48,6 +50,7 @@ NEG = elementwise(
     partials=(lambda t, x, out: neg(t),),
     transpose=lambda node, cotangent, linear: (neg(cotangent),),
     doc="-x; wraps for integers.",
+    samples=between((-3, 3)),
 )
 
 
@@ -64,6 +67,7 @@ ADD = elementwise(
     partials=(lambda t, x, y, out: t, lambda t, x, y, out: t),
     transpose=lambda node, cotangent, linear: [cotangent if on else None for on in linear],
     doc="x + y; wraps for integers, logical or for bools (NumPy).",
+    samples=between((-3, 3), (-3, 3)),
 )
 
 
@@ -83,6 +87,7 @@ SUB = elementwise(
         neg(cotangent) if linear[1] else None,
     ),
     doc="x - y; wraps for integers.",
+    samples=between((-3, 3), (-3, 3)),
 )
 
 
@@ -92,7 +97,7 @@ def sub(x: Any, y: Any) -> Value:
 
 def _mul_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Sequence[Any]:
     x, y = node.inputs
-    return (mul(cotangent, y) if linear[0] else None, mul(x, cotangent) if linear[1] else None)
+    return scale(cotangent, y) if linear[0] else None, scale(cotangent, x) if linear[1] else None
 
 
 MUL = elementwise(
@@ -100,10 +105,11 @@ MUL = elementwise(
     kinds="biufc",
     reference=np.multiply,
     scalar=lambda h, x, y: h.and_(x, y) if h.dtype(x).is_bool else h.mul(x, y),
-    complex_scalar=_complex_mul,
-    partials=(lambda t, x, y, out: t * y, lambda t, x, y, out: x * t),
+    complex_scalar=complex_mul,
+    partials=(lambda t, x, y, out: scale(t, y), lambda t, x, y, out: scale(t, x)),
     transpose=_mul_transpose,
     doc="x * y; wraps for integers, logical and for bools (NumPy).",
+    samples=between((-3, 3), (-3, 3)),
 )
 
 
@@ -116,11 +122,15 @@ DIV = elementwise(
     kinds="fc",
     reference=np.divide,
     scalar=lambda h, x, y: h.div(x, y),
-    complex_scalar=_complex_div,
+    complex_scalar=complex_div,
     # d(x/y) = (dx - (x/y) dy) / y: no squared denominator
-    partials=(lambda t, x, y, out: t / y, lambda t, x, y, out: neg(out * t) / y),
-    transpose=lambda node, cotangent, linear: (div(cotangent, node.inputs[1]), None),
+    partials=(
+        lambda t, x, y, out: unscale(t, y),
+        lambda t, x, y, out: neg(unscale(scale(t, out), y)),
+    ),
+    transpose=lambda node, cotangent, linear: (unscale(cotangent, node.inputs[1]), None),
     doc="x / y, never raises: 1/0 is inf, 0/0 is NaN.",
+    samples=between((-3, 3), (0.5, 3)),
 )
 
 

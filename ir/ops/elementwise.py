@@ -27,7 +27,7 @@ def elementwise(
     *,
     kinds: str,
     reference: Callable[..., Any],
-    scalar: Callable[..., Any],
+    scalar: Callable[..., Any] | None,
     complex_scalar: Callable[..., Any] | None = None,
     partials: Sequence[Partial | None] | None = None,
     transpose: Callable[..., Any] | None = None,
@@ -35,6 +35,8 @@ def elementwise(
     doc: str,
     samples: Callable[..., Any] | None = None,
     why_not: dict[str, str] | None = None,
+    check: Callable[..., Any] | None = None,
+    check_error: tuple[type[Exception], str] | None = None,
 ) -> Op:
     """Register an elementwise op whose operands share one shape and one dtype.
 
@@ -43,17 +45,17 @@ def elementwise(
     name : str
     kinds : str
         Accepted dtype kinds, letters of ``biufc``.
-    reference, scalar, complex_scalar, transpose, doc, samples, why_not
+    reference, scalar, complex_scalar, transpose, doc, samples, why_not, check, check_error
         Fields of :class:`~tilegrad.ir.graph.Op`.
     partials : sequence of (callable or None), optional
-        One an operand: ``partial(t, *operands, out) -> Value | None``, the contribution of that
-        operand's tangent. ``None`` is the zero derivative. No ``partials`` at all: the op is
+        One an operand: ``partial(t, *operands, out=) -> Value | None``, the contribution of that
+        operand's tangent; params of the node come by keyword too. ``None`` is the zero derivative. No ``partials`` at all: the op is
         piecewise constant or has integer results.
     result : DType or callable, optional
         Result dtype, or a function from the operand dtype to it. Default: the operand dtype.
     """
 
-    def infer(*types: TensorType) -> TensorType:
+    def infer(*types: TensorType, **params: Any) -> TensorType:
         first = types[0]
         for t in types:
             if t.shape != first.shape:
@@ -68,10 +70,11 @@ def elementwise(
 
     def jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:
         total: Value | None = None
+        params = dict(node.params)
         for t, partial in zip(tangents, partials or (), strict=True):
             if t is None or partial is None:
                 continue
-            term = partial(t, *node.inputs, out=node.out)
+            term = partial(t, *node.inputs, out=node.out, **params)
             if term is not None:
                 total = term if total is None else total + term
         return total
@@ -88,6 +91,8 @@ def elementwise(
         doc=doc,
         samples=samples,
         why_not=why_not or {},
+        check=check,
+        check_error=check_error,
     )
 
 

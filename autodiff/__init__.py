@@ -1,0 +1,1 @@
+"""Transforms of the web of nodes: forward and reverse derivatives, batching."""

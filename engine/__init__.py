@@ -1,0 +1,1 @@
+"""The user's side: arrays, tracing, transforms as functions, compilation caches."""

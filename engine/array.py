@@ -1,0 +1,378 @@
+"""The one array class: an immutable handle of a realized buffer or of a value still to be computed.
+
+An :class:`Array` wraps one graph value. *Realized*, it holds a NumPy buffer; *pending*, it holds the
+value's place in the web of nodes, and the buffer is computed when somebody looks. Arrays that
+stand for arguments of a function under ``jit`` or ``vmap`` are of the same class: their value
+depends on an ``input`` node and has no buffer. Shape and dtype are always known.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from ..ir.dtypes import DType, as_dtype
+from ..ir.graph import Value
+from ..ir.location import at_user_line
+from ..ir.ops.leaves import DATA
+from ..ir.types import Shape, TensorType
+from . import realize
+from .operators import Operators
+from .protocols import NumPyProtocols
+from .realize import data_node, intern
+from .tree import leaf_class, leaves
+from .updates import Updates, index, lifted_key
+
+__all__ = ["Array", "from_numpy", "lift", "public", "wrap"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+@leaf_class
+class Array(Operators, NumPyProtocols):
+    """An immutable n-dimensional array.
+
+    Made by :func:`tilegrad.asarray` and the other functions of the namespace, never directly.
+    Operators and methods follow NumPy and the Array API; results are computed when needed:
+    by ``np.asarray``, ``float``, ``bool``, ``print``, ``.item()``, ``tg.eval``. Arrays are
+    pytree leaves, compare elementwise with ``==`` and do not hash.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : DType
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_node", "_peers", "_type")
+    __hash__ = None  # type: ignore[assignment]
+    # Above ndarray and matrix: a NumPy left operand defers to us even where it would not ask.
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self, buffer: np.ndarray[Any, Any] | None, node: Value | None, type: TensorType
+    ) -> None:
+        self._buffer = buffer
+        self._node = node
+        self._type = type
+        self._peers: Any = None
+
+    # ----------------------------------------------------------------- what is known at once
+
+    @property
+    def _value(self) -> Value:
+        """The graph value; a realized array gets its ``data`` node at the first call."""
+        node = self._node
+        if node is None:
+            node = self._node = Value(data_node(cast("Any", self._buffer), self._type), 0)
+        return node
+
+    @property
+    def shape(self) -> Shape:
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._type.shape)
+
+    @property
+    def size(self) -> int:
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._type.nbytes
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the values are computed already."""
+        return self._buffer is not None or (
+            self._node is not None and self._node.node.memo is not None
+        )
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        """The array on a device; there is the one, ``"cpu"``."""
+        if device != "cpu":
+            raise at_user_line(ValueError(f"to_device: expected 'cpu', got {device!r}"))
+        return self
+
+    def _pending(self, value: Value, type: TensorType) -> Array:
+        """An array still to be computed."""
+        array = Array(None, value, type)
+        realize.note_pending(array)
+        return array
+
+    # ----------------------------------------------------------------- looking at values
+
+    def _look(self, what: str) -> np.ndarray[Any, Any]:
+        """The buffer, computed if need be; not for writing."""
+        buffer = self._buffer
+        return realize.buffer_of(self, what) if buffer is None else buffer
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values as a read-only NumPy array that shares memory where it can."""
+        view = self._look("numpy()").view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        buffer = self._look("conversion to a NumPy array")
+        if dtype is not None and np.dtype(dtype) != buffer.dtype:
+            if copy is False:
+                raise ValueError(f"np.asarray: a copy is needed to convert {self.dtype} to {dtype}")
+            return buffer.astype(dtype)
+        if copy:
+            return buffer.copy()
+        view = buffer.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._look("__dlpack__").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.numpy())
+
+    def item(self, *index: int) -> Any:
+        """The Python scalar of a one-element array, or of the element at ``index``."""
+        buffer = self._look("item()")
+        if not index and buffer.size != 1:
+            raise at_user_line(
+                ValueError(f"item: expected an array of one element, got {self._type}")
+            )
+        return buffer.item(*index)
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars."""
+        return self._look("tolist()").tolist()
+
+    def block_until_ready(self) -> Array:
+        """Compute the values now; returns the array."""
+        self._look("block_until_ready()")
+        return self
+
+    def __bool__(self) -> bool:
+        if self._type.size != 1:
+            raise at_user_line(
+                ValueError(
+                    f"bool: the truth of an array of {self._type.size} elements is not defined, "
+                    f"got {self._type}; use tg.any(x) or tg.all(x)"
+                )
+            )
+        return bool(self._look("bool()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        if not self._type.dtype.is_integer or self._type.shape:
+            raise at_user_line(
+                TypeError(f"index: expected an integer array of shape (), got {self._type}")
+            )
+        return int(self._look("use as an index"))
+
+    def _scalar(self, what: str) -> Any:
+        if self._type.shape:
+            raise at_user_line(
+                TypeError(
+                    f"{what}: expected an array of shape (), got {self._type}; index it, or call "
+                    f".item() on one element"
+                )
+            )
+        return self._look(what)[()]
+
+    def __len__(self) -> int:
+        if not self._type.shape:
+            raise at_user_line(TypeError(f"len: expected an axis, got {self._type} of shape ()"))
+        return self._type.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self._type.shape:
+            raise at_user_line(
+                TypeError(f"iteration: expected an axis, got {self._type} of shape ()")
+            )
+        return iter([self[i] for i in range(self._type.shape[0])])
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __repr__(self) -> str:
+        traced = realize.traced(self)
+        if traced is not None:
+            return f"Traced<{self._type}, {traced}>"
+        buffer = self._look("repr()")
+        body = np.array2string(buffer, separator=", ", prefix="Array(")
+        gap = ",\n      " if len(body.rsplit("\n", 1)[-1]) + len(self.dtype.name) > 58 else ", "
+        shape = f"shape={self.shape}, " if self.size == 0 and self.shape != (0,) else ""
+        return f"Array({body}{gap}{shape}dtype={self.dtype.name})"
+
+    def __str__(self) -> str:
+        return repr(self) if realize.traced(self) is not None else str(self._look("str()"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._scalar("format()") if spec else str(self), spec)
+
+    def __getitem__(self, key: Any) -> Array:
+        return wrap(index(self._value, lifted_key(key)))
+
+    @property
+    def at(self) -> Updates:
+        """Functional updates: ``x.at[i].set(v)``."""
+        return Updates(self)
+
+    # ----------------------------------------------------------------- immutability, copies
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise at_user_line(
+            TypeError(
+                "arrays are immutable: x[i] = v is not possible; use x = x.at[i].set(v) "
+                "(add, multiply, min and max in place of set for x[i] += v and its like)"
+            )
+        )
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise at_user_line(TypeError("arrays are immutable: use tg.delete or a mask"))
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _restore, (self._look("pickling"), self._type.weak)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The package itself: it has the functions of the Array API."""
+        return importlib.import_module(__package__.rpartition(".")[0])
+
+
+def _restore(buffer: np.ndarray[Any, Any], weak: bool) -> Array:
+    buffer = np.ascontiguousarray(buffer).reshape(buffer.shape)
+    return Array(buffer, None, intern(TensorType(buffer.shape, as_dtype(buffer.dtype), weak)))
+
+
+# ------------------------------------------------------------------------ between the two worlds
+
+
+def wrap(value: Value) -> Array:
+    """The array of a graph value: pending, unless the node holds its results."""
+    node = value.node
+    type = node.types[value.index]
+    if node.op is DATA:
+        return Array(node.memo[0], value, type)
+    array = Array(None, value, type)
+    realize.note_pending(array)
+    return array
+
+
+def from_numpy(data: np.ndarray[Any, Any], *, copy: bool = True) -> Array:
+    """A realized array of NumPy data.
+
+    Parameters
+    ----------
+    data : ndarray
+        Of a dtype that tilegrad has; byte order and layout may be any.
+    copy : bool
+        Without a copy the caller promises not to write to ``data`` any more.
+    """
+    dtype = as_dtype(data.dtype)
+    if copy or not data.flags.c_contiguous or data.dtype != dtype.numpy or type(data) is not np.ndarray:
+        data = np.array(data, dtype=dtype.numpy, order="C", copy=True, subok=False)
+    return Array(data, None, intern(TensorType(data.shape, dtype)))
+
+
+def lift(x: Any) -> Any:
+    """What a builder wants for ``x``: the value of an array, ``x`` itself for anything else.
+
+    NumPy arrays become ``data`` leaves (a copy, since the result may be computed later), so that
+    large constants are data and not part of a program. Lists and tuples are lifted item by item.
+    """
+    kind = type(x)
+    if kind is Array:
+        return x._value
+    if kind is np.ndarray:
+        if x.ndim == 0 or x.dtype.kind not in "biufc":
+            return x
+        return from_numpy(x)._value
+    if kind is list or kind is tuple:
+        items = [lift(item) for item in x]
+        return x if all(a is b for a, b in zip(items, x, strict=True)) else kind(items)
+    if kind is slice:
+        return slice(lift(x.start), lift(x.stop), lift(x.step))
+    return x
+
+
+def lower_to_arrays(x: Any) -> Any:
+    """Arrays in place of the values in a builder's result."""
+    kind = type(x)
+    if kind is Value:
+        return wrap(x)
+    if kind is list or kind is tuple:
+        return kind([lower_to_arrays(item) for item in x])
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return kind(*[lower_to_arrays(item) for item in x])
+    return x
+
+
+def public(function: _F) -> _F:
+    """A builder on graph values as a function of arrays: lifts arguments, wraps results."""
+
+    @wraps(function)
+    def on_arrays(*args: Any, **kwargs: Any) -> Any:
+        result = function(
+            *[lift(x) for x in args], **{name: lift(x) for name, x in kwargs.items()}
+        )
+        return wrap(result) if type(result) is Value else lower_to_arrays(result)
+
+    return cast("_F", on_arrays)
+
+
+def evaluate(*trees: Any) -> Any:
+    """Compute every array in the trees, all in one program.
+
+    Other leaves are passed by. Returns the tree, or a tuple of the trees if there are several.
+
+    Raises
+    ------
+    TracerError
+        If a value depends on an argument that is being traced.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> x = tg.ones(3) * 2.0
+    >>> x.is_realized
+    False
+    >>> _ = tg.eval({"x": x})
+    >>> x.is_realized
+    True
+    """
+    arrays = [x for x in leaves(trees) if type(x) is Array and x._buffer is None]
+    if arrays:
+        realize.realize_arrays(arrays, "tg.eval")
+    return trees[0] if len(trees) == 1 else trees
+

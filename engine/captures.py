@@ -1,0 +1,229 @@
+"""What a function reads from outside: the part of a trace's signature that is not an argument.
+
+A traced function is a function of its code and of what the code finds in closures and globals. The
+scalars there are part of the program, so a changed one must not get the old program; arrays there
+become hidden inputs, so another array under the same name must not get the old data. The names a
+function can read are known from its code object, and those of the helpers it calls from theirs.
+
+Followed: globals, closure cells and defaults; plain functions, methods, partials and transformed
+functions found there, with what they read; attributes of modules and objects whose names occur in
+the code; the leaves of small containers. Not followed: NumPy arrays written to in place (they are
+told apart by identity), attributes of attributes, containers of many leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .array import Array
+from .static import static_key
+from .tree import take_apart
+
+__all__ = ["Captures"]
+
+_SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
+_LIBRARIES = {__name__.partition(".")[0], "numpy", "scipy", *sys.stdlib_module_names} - {"__main__"}
+_MISSING = object()
+_MOST_LEAVES = 32
+_MOST_FUNCTIONS = 256
+
+
+class _Same:
+    """Equal to itself alone: the key of what is told apart by identity (and kept alive)."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Same and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+class Captures:
+    """What one function reads, with a number for each state of it.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._versions: dict[Any, int] = {}
+        self._scan: _Scan | None = None
+        self._version = -1
+
+    def version(self) -> int:
+        """A number that is the same as long as all that is read is the same."""
+        scan = self._scan
+        if scan is None or not scan.holds():
+            scan = _Scan(self._function)
+            key = tuple(scan.key)
+            self._version = self._versions.setdefault(key, len(self._versions))
+            self._scan = scan
+        return self._version
+
+    def arrays(self) -> list[Array]:
+        """The arrays found at the last look."""
+        return self._scan.arrays if self._scan is not None else []
+
+
+class _Scan:
+    """One look at all places: their values, and a key made of them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.places: list[tuple[Mapping[str, Any], str, Any]] = []
+        self.cells: list[tuple[Any, Any]] = []
+        self.containers: list[tuple[Any, Any]] = []
+        self.key: list[Any] = []
+        self.arrays: list[Array] = []
+        self._known: set[int] = set()
+        self._todo: list[Any] = [function]
+        while self._todo and len(self._known) < _MOST_FUNCTIONS:
+            self._callable(self._todo.pop())
+
+    def holds(self) -> bool:
+        """Whether every place still has the value it had."""
+        for namespace, name, value in self.places:
+            if namespace.get(name, _MISSING) is not value:
+                return False
+        for cell, value in self.cells:
+            if _contents(cell) is not value:
+                return False
+        for container, fingerprint in self.containers:
+            if _fingerprint(container) != fingerprint:
+                return False
+        return True
+
+    def _callable(self, function: Any) -> None:
+        if id(function) in self._known:
+            return
+        self._known.add(id(function))
+        if isinstance(function, functools.partial):
+            self._value(function.func, ())
+            for value in (*function.args, *function.keywords.values()):
+                self._value(value, ())
+        elif isinstance(function, types.MethodType):
+            self._function(function.__func__, function.__self__)
+        elif isinstance(function, types.FunctionType):
+            self._function(function, None)
+        elif not isinstance(function, type):
+            call = getattr(type(function), "__call__", None)
+            if isinstance(call, types.FunctionType) and not _is_library(call.__module__):
+                self._function(call, function)
+
+    def _function(self, function: types.FunctionType, owner: Any) -> None:
+        if _is_library(function.__module__):
+            # A transform of ours around the user's function; other library code is constant.
+            inner = getattr(function, "__wrapped__", None)
+            if inner is not None:
+                self._todo.append(inner)
+            return
+        code = function.__code__
+        self.key.append(code)
+        names = frozenset(_names(code))
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._value(default, names)
+        for name in sorted(names):
+            if name in function.__globals__:
+                self._place(function.__globals__, name, names)
+        for cell in function.__closure__ or ():
+            value = _contents(cell)
+            self.cells.append((cell, value))
+            self._value(value, names)
+        if owner is not None:
+            self._value(owner, names)
+
+    def _place(self, namespace: Mapping[str, Any], name: str, names: frozenset[str]) -> None:
+        value = namespace[name]
+        if isinstance(value, types.ModuleType) and _is_library(value.__name__):
+            return
+        self.places.append((namespace, name, value))
+        self._value(value, names)
+
+    def _value(self, value: Any, names: Any) -> None:
+        """Add a value that is read to the key, and look further where it leads."""
+        kind = type(value)
+        if isinstance(value, _SCALARS):
+            self.key.append(static_key(value))
+        elif kind is Array:
+            self.arrays.append(value)
+            self.key.append(_Same(value))
+        elif kind in (list, tuple, dict):
+            self._container(value, names)
+        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+            self._todo.append(value)
+        elif isinstance(value, types.ModuleType):
+            self._attributes(value.__dict__, names)
+        elif value is not _MISSING:
+            inner = getattr(value, "__wrapped__", None)
+            if callable(inner):  # a jitted function: what it reads, its caller reads
+                self._todo.append(inner)
+                return
+            self.key.append(_Same(value))
+            if not isinstance(value, type | np.ndarray) and not _is_library(kind.__module__):
+                self._attributes(getattr(value, "__dict__", {}), names)
+                if callable(value):
+                    self._todo.append(value)
+
+    def _attributes(self, namespace: Mapping[str, Any], names: Any) -> None:
+        """Attributes that the code names, where they are data or functions."""
+        for name in sorted(names):
+            value = namespace.get(name, _MISSING)
+            if isinstance(value, (*_SCALARS, Array, np.ndarray, types.FunctionType)):
+                self.places.append((namespace, name, value))
+                self._value(value, names)
+
+    def _container(self, value: Any, names: Any) -> None:
+        fingerprint = _fingerprint(value)
+        self.containers.append((value, fingerprint))
+        self.key.append(fingerprint)
+        leaves: list[Any] = []
+        take_apart(value, leaves)
+        for leaf in leaves[:_MOST_LEAVES]:
+            if type(leaf) is Array:
+                self.arrays.append(leaf)
+            elif isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
+                self._todo.append(leaf)
+
+
+def _fingerprint(container: Any) -> Any:
+    """The structure of a container and its leaves, by value for scalars, else by identity."""
+    leaves: list[Any] = []
+    spec = take_apart(container, leaves)
+    if len(leaves) > _MOST_LEAVES:
+        return _Same(container)
+    return (
+        spec,
+        tuple([static_key(x) if isinstance(x, _SCALARS) else _Same(x) for x in leaves]),
+    )
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return _MISSING
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Names of globals and attributes in a code object and in those inside it."""
+    stack = [code]
+    while stack:
+        current = stack.pop()
+        yield from current.co_names
+        stack.extend([c for c in current.co_consts if isinstance(c, types.CodeType)])
+
+
+def _is_library(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _LIBRARIES

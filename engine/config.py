@@ -1,0 +1,100 @@
+"""Settings of this process, each of them a context manager too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..ir.location import at_user_line
+
+__all__ = ["Config", "config"]
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+class Config:
+    """What may be set; read and written as attributes, checked when written.
+
+    Attributes
+    ----------
+    eager : bool
+        Compute each operation at once instead of when its result is looked at. Default: the
+        environment variable ``TILEGRAD_EAGER``. The bits of the results are the same.
+    verify : bool
+        Run programs node by node and hold shape and dtype of each result against what was
+        inferred. Default: ``TILEGRAD_VERIFY``.
+    num_threads : int
+        Threads a compiled program may use. Default: ``TILEGRAD_NUM_THREADS``, else the CPUs this
+        process may run on.
+    strict_dtypes : bool
+        Refuse operations that mix floating widths (float32 with float64) instead of promoting.
+    pending_limit : int
+        Nodes a pending array may depend on before it is computed unasked.
+
+    Examples
+    --------
+    >>> from tilegrad import config
+    >>> with config(strict_dtypes=True):
+    ...     config.strict_dtypes
+    True
+    >>> config.strict_dtypes
+    False
+    """
+
+    _defaults: dict[str, Any]
+
+    def __init__(self) -> None:
+        try:
+            cpus = len(os.sched_getaffinity(0))
+        except AttributeError:  # not on every system
+            cpus = os.cpu_count() or 1
+        object.__setattr__(self, "eager", _flag("TILEGRAD_EAGER"))
+        object.__setattr__(self, "verify", _flag("TILEGRAD_VERIFY"))
+        threads = os.environ.get("TILEGRAD_NUM_THREADS", "")
+        object.__setattr__(self, "num_threads", int(threads) if threads.isdigit() else cpus)
+        object.__setattr__(self, "strict_dtypes", False)
+        object.__setattr__(self, "pending_limit", 512)
+
+    eager: bool
+    verify: bool
+    num_threads: int
+    strict_dtypes: bool
+    pending_limit: int
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = vars(self)
+        if name not in known:
+            raise at_user_line(
+                AttributeError(f"config: expected one of {' '.join(known)}, got {name!r}")
+            )
+        wanted = type(known[name])
+        if type(value) is not wanted or (wanted is int and value < 1):
+            what = "True or False" if wanted is bool else "a positive integer"
+            raise at_user_line(TypeError(f"config.{name}: expected {what}, got {value!r}"))
+        object.__setattr__(self, name, value)
+
+    def __call__(self, **settings: Any) -> Any:
+        """A context in which the settings hold; the old ones come back at its end."""
+        return self._during(settings)
+
+    @contextmanager
+    def _during(self, settings: dict[str, Any]) -> Iterator[Config]:
+        before = {name: getattr(self, name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                setattr(self, name, value)
+            yield self
+        finally:
+            for name, value in before.items():
+                if name in vars(self):
+                    object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+
+
+config = Config()

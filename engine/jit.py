@@ -1,0 +1,416 @@
+"""``jit``: trace a function once for each signature, compile it, and skip Python from then on."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.errors import RetraceWarning, UnsupportedError
+from ..ir.location import at_user_line
+from ..ir.types import TensorType
+from .array import Array
+from .captures import Captures
+from .programs import Stats
+from .realize import intern, realize_arrays
+from .signature import Leaf, collect, lift_leaf, type_of
+from .static import static_key
+from .traced import PLANS, Program, trace_program
+from .tracing import MARKS, RUNNING, is_independent
+
+__all__ = ["Jitted", "jit"]
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    device: str | None = None,
+    max_traces: int = 64,
+) -> Any:
+    """Compile a function of arrays.
+
+    The function is traced once for each *signature*: structure of the arguments, shape and dtype
+    of each array, values of static arguments, and the scalars and arrays it reads from closures
+    and globals. Later calls of the same signature run the compiled program.
+
+    Parameters
+    ----------
+    fun : callable
+        Pure: of pytrees of arrays, NumPy arrays (borrowed, not copied) and Python numbers, to a
+        pytree of them.
+    static_argnums, static_argnames : int or str, or sequence of them
+        Arguments whose values are part of the program; hashable. Each implies the other.
+    donate_argnums : int or sequence of int
+        Arguments the caller does not use again: the program may take over their memory. A
+        permission; on the CPU the arrays stay as they are.
+    device : str, optional
+        ``"cpu"``, the only one there is.
+    max_traces : int
+        Programs kept for this function; the one not used for longest is dropped, with a
+        :class:`~tilegrad.ir.errors.RetraceWarning`.
+
+    Returns
+    -------
+    Jitted
+        Called like ``fun``; ``.lower(*args)`` shows the program.
+
+    Raises
+    ------
+    TracerError
+        When called, if the function asks a traced array for its value (``if``, ``float()``, NumPy
+        conversion).
+
+    Notes
+    -----
+    Python numbers are run-time inputs of weak type: a new learning rate does not trace again.
+    ``1``, ``1.0`` and ``True``, and ``0.0`` and ``-0.0``, are different static values. Captured
+    arrays are inputs of the program, not constants in it.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> f = tg.jit(lambda x, k: k * x)
+    >>> f(tg.ones(2), 3.0)
+    Array([3., 3.], dtype=float64)
+    """
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "device": device,
+        "max_traces": max_traces,
+    }
+    if fun is None:
+        return functools.partial(jit, **options)
+    return Jitted(fun, options)
+
+
+def stats() -> Stats:
+    """Counters of all jitted functions of this process: calls, traces, compiles, hits."""
+    return PLANS.stats
+
+
+jit.stats = stats  # type: ignore[attr-defined]
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, str) else (x,)
+
+
+class Jitted:
+    """A function with its compiled programs; made by :func:`jit`."""
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        if not callable(fun):
+            raise at_user_line(TypeError(f"jit: expected a function, got {fun!r}"))
+        functools.update_wrapper(self, fun, updated=())
+        self.__wrapped__ = fun
+        self._options = options
+        self._name = getattr(fun, "__name__", type(fun).__name__)
+        if options["device"] not in (None, "cpu"):
+            raise at_user_line(
+                UnsupportedError(
+                    f"jit({self._name}): device {options['device']!r} is not there, only 'cpu'",
+                    op="jit",
+                    device=str(options["device"]),
+                )
+            )
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):  # some builtins have none
+            self._signature = None
+        self._parameters = list(self._signature.parameters) if self._signature else []
+        self._static = self._static_names()
+        self._captures = Captures(fun)
+        # Two tables for one set of programs: what calls look like, and what they mean.
+        self._calls: dict[tuple[Any, ...], Program] = {}
+        self._programs: dict[tuple[Any, ...], Program] = {}
+        self._clock = 0
+
+    def _static_names(self) -> frozenset[Any]:
+        """Names of static parameters (numbers where the function does not tell names)."""
+        found: set[Any] = set()
+        for name in _as_tuple(self._options["static_argnames"]):
+            if self._parameters and name not in self._parameters and not self._takes_any_keyword():
+                raise at_user_line(
+                    ValueError(
+                        f"jit({self._name}): static_argnames: expected one of "
+                        f"{', '.join(self._parameters)}, got {name!r}"
+                    )
+                )
+            found.add(name)
+        for number in _as_tuple(self._options["static_argnums"]):
+            count = len(self._parameters)
+            place = number + count if number < 0 else number
+            positional = self._positional()
+            if self._signature is not None and not 0 <= place < len(positional):
+                if not self._takes_any_position():
+                    raise at_user_line(
+                        ValueError(
+                            f"jit({self._name}): static_argnums: expected a number below "
+                            f"{len(positional)}, got {number}"
+                        )
+                    )
+                found.add(place)
+            else:
+                found.add(positional[place] if place < len(positional) else place)
+        return frozenset(found)
+
+    def _positional(self) -> list[str]:
+        if self._signature is None:
+            return []
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return [n for n, p in self._signature.parameters.items() if p.kind in kinds]
+
+    def _takes_any_position(self) -> bool:
+        return self._signature is None or any(
+            p.kind is inspect.Parameter.VAR_POSITIONAL for p in self._signature.parameters.values()
+        )
+
+    def _takes_any_keyword(self) -> bool:
+        return self._signature is None or any(
+            p.kind is inspect.Parameter.VAR_KEYWORD for p in self._signature.parameters.values()
+        )
+
+    # --------------------------------------------------------------------------------- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or self._static:
+            return self._call_bound(*self._bind(args, kwargs))
+        key: list[Any] = [self._captures.version()]
+        buffers: list[Any] = []
+        special: list[Leaf] = []
+        for x in args:
+            if type(x) is Array and x._buffer is not None:
+                key.append(x._type)
+                buffers.append(x._buffer)
+            else:
+                collect(x, key, buffers, special)
+        if not special:
+            program = self._calls.get(tuple(key))
+            if program is not None:
+                self._clock = program.used = self._clock + 1
+                return program.run(buffers)
+        return self._call_general(key, buffers, special, (args, {}), ())
+
+    def _bind(self, args: Any, kwargs: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+        """Positional and keyword arguments, dynamic ones only, and the static ones."""
+        if self._signature is not None:
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise at_user_line(TypeError(f"{self._name}() {error}")) from None
+            args, kwargs = bound.args, bound.kwargs
+        if not self._static:
+            return args, kwargs, ()
+        positional = self._positional()
+        static: list[tuple[Any, Any]] = []
+        dynamic: list[Any] = []
+        for place, x in enumerate(args):
+            name = positional[place] if place < len(positional) else place
+            if name in self._static:
+                static.append((place, self._static_value(name, x)))
+            else:
+                dynamic.append(x)
+        rest = {}
+        for name, x in kwargs.items():
+            if name in self._static:
+                static.append((name, self._static_value(name, x)))
+            else:
+                rest[name] = x
+        return tuple(dynamic), rest, tuple(static)
+
+    def _static_value(self, name: Any, value: Any) -> _Static:
+        try:
+            return _Static(value)
+        except TypeError:
+            shown = name if isinstance(name, str) else f"number {name}"
+            raise at_user_line(
+                TypeError(
+                    f"jit({self._name}): static argument {shown}: expected a hashable value, got "
+                    f"{type(value).__name__} {value!r}; pass a tuple or another hashable value, or "
+                    f"do not make {shown} static"
+                )
+            ) from None
+
+    def _call_bound(self, args: Any, kwargs: Any, static: tuple[Any, ...]) -> Any:
+        key: list[Any] = [self._captures.version(), static, len(args)]
+        buffers: list[Any] = []
+        special: list[Leaf] = []
+        for x in args:
+            collect(x, key, buffers, special)
+        if kwargs:
+            collect(kwargs, key, buffers, special)
+        if not special:
+            program = self._calls.get(tuple(key))
+            if program is not None:
+                self._clock = program.used = self._clock + 1
+                return program.run(buffers)
+        return self._call_general(key, buffers, special, (args, kwargs), static)
+
+    def _call_general(
+        self, key: list[Any], buffers: list[Any], special: list[Leaf], tree: Any, static: Any
+    ) -> Any:
+        """A call that is new, or whose arguments are not all realized arrays."""
+        pending = [leaf.array for leaf in special if leaf.array is not None]
+        if pending and not _are_traced(pending):
+            realize_arrays(pending, f"argument of jit({self._name})")
+            pending = []
+        if not pending:
+            for leaf in special:
+                buffers[leaf.place] = leaf.buffer()
+        program = self._program(tuple(key), tree, static)
+        if pending or program.is_open:
+            return program.splice([lift_leaf(x) for x in program.leaves_of(tree)])
+        return program.run(buffers, borrowed=[x.place for x in special if x.array is None])
+
+    def _program(self, call: tuple[Any, ...], tree: Any, static: Any) -> Program:
+        """The program for a call, traced if its signature is new."""
+        found = self._calls.get(call)
+        if found is None:
+            spec, leaves = Program.take_apart(tree)
+            types = tuple([type_of(x, self._leaf_names(spec, static)[i]) for i, x in enumerate(leaves)])
+            signature = (self._captures.version(), static, spec, types)
+            found = self._programs.get(signature)
+            if found is None:
+                found = self._trace(spec, types, static)
+                if found.is_open:
+                    return found  # it depends on an enclosing trace: of use once only
+                self._drop_oldest(found)
+                self._programs[signature] = found
+            self._calls[call] = found
+        self._clock = found.used = self._clock + 1
+        return found
+
+    def _trace(self, spec: Any, types: Sequence[TensorType], static: Any) -> Program:
+        if not RUNNING.get() and not MARKS:
+            pending = [x for x in self._captures.arrays() if x._buffer is None]
+            if pending and not _are_traced(pending):
+                realize_arrays(pending, f"capture of jit({self._name})")
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            positional, keywords = list(args), dict(kwargs)
+            for place, value in static:
+                if isinstance(place, int):
+                    positional.insert(place, value.value)
+                else:
+                    keywords[place] = value.value
+            return self.__wrapped__(*positional, **keywords)
+
+        return trace_program(
+            call, spec, [intern(t) for t in types], self._leaf_names(spec, static), self._name
+        )
+
+    def _leaf_names(self, spec: Any, static: Any) -> list[str]:
+        """How the user reaches each leaf: ``p['a'][0]``."""
+        from .tree import paths, sorted_keys
+
+        _, _, (args, kwargs) = spec
+        positional = self._positional()
+        taken = {place for place, _ in static if isinstance(place, int)}
+        places = [i for i in range(len(args[2]) + len(taken)) if i not in taken]
+        names: list[str] = []
+        for place, child in zip(places, args[2], strict=True):
+            name = positional[place] if place < len(positional) else f"args[{place}]"
+            names.extend(paths(child, name))
+        for name, child in zip(sorted_keys(kwargs[1]), kwargs[2], strict=True):
+            names.extend(paths(child, name))
+        return names
+
+    def _drop_oldest(self, new: Program) -> None:
+        limit = self._options["max_traces"]
+        if len(self._programs) < limit:
+            return
+        signature, old = min(self._programs.items(), key=lambda item: item[1].used)
+        del self._programs[signature]
+        for call in [call for call, program in self._calls.items() if program is old]:
+            del self._calls[call]
+        location = at_user_line(Exception(""))
+        warnings.warn(
+            f"jit({self._name}): {limit} signatures are kept (max_traces={limit}); dropped "
+            f"{old.describe()} to trace {new.describe()}{location}\n"
+            f"  Shapes or static values that change at each call trace each time: raise "
+            f"max_traces, pad to few shapes, or pass numbers as arguments that are not static.",
+            RetraceWarning,
+            stacklevel=4,
+        )
+
+    # ------------------------------------------------------------------------------ the rest
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for these arguments, to look at.
+
+        Parameters
+        ----------
+        args, kwargs
+            As in a call; in place of an array its type will do: ``tg.ShapeDtype((3,), "float64")``.
+
+        Returns
+        -------
+        Lowered
+        """
+        from .lowered import Lowered
+
+        dynamic, keywords, static = self._bind(args, kwargs)
+        spec, leaves = Program.take_apart((dynamic, keywords))
+        names = self._leaf_names(spec, static)
+        types = [type_of(x, name) for x, name in zip(leaves, names, strict=True)]
+        self._captures.version()
+        return Lowered(self._trace(spec, types, static), names)
+
+    def clear_cache(self) -> None:
+        """Forget the traces of this function."""
+        self._calls.clear()
+        self._programs.clear()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        # A decorated function is found under its name, where its name leads to the jitted one.
+        found: Any = importlib.import_module(self.__wrapped__.__module__)
+        for part in self.__wrapped__.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return self.__wrapped__.__qualname__
+        return Jitted, (self.__wrapped__, self._options)
+
+    def __repr__(self) -> str:
+        return f"<jit({self._name})>"
+
+
+class _Static:
+    """A static argument: compared by type and bits."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any) -> None:
+        if isinstance(value, np.ndarray | Array):
+            raise TypeError("arrays do not hash")
+        self.value = value
+        self.key = static_key(value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Static and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _are_traced(arrays: Sequence[Array]) -> bool:
+    """Whether pending arrays belong to a running trace or differentiation."""
+    if not RUNNING.get() and not MARKS:
+        return False
+    return not is_independent([x._value for x in arrays])

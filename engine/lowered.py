@@ -1,0 +1,102 @@
+"""Programs to look at: text of every stage, cost, compilation ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.errors import DTypeError, TracerError
+from ..ir.location import at_user_line
+from ..ir.text import text
+from .signature import collect, type_of
+from .traced import Program
+
+__all__ = ["Compiled", "Lowered"]
+
+STAGES = ("ir", "optimized", "fused", "llvm", "asm")
+
+
+class Lowered:
+    """A traced function for one signature; made by ``jit(f).lower(*args)``."""
+
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        if program.is_open:
+            raise at_user_line(
+                TracerError(
+                    f"lower: {program.title} depends on arrays that are being traced; call lower "
+                    f"outside jit, vmap and grad"
+                )
+            )
+        self._program = program
+        self._names = list(names)
+
+    def as_text(self, stage: str = "ir") -> str:
+        """The program in words.
+
+        Parameters
+        ----------
+        stage : str
+            ``"ir"`` as traced, ``"optimized"`` after the passes, ``"fused"`` as loop nests,
+            ``"llvm"`` and ``"asm"`` as compiled.
+        """
+        if stage not in STAGES:
+            raise at_user_line(
+                ValueError(f"as_text: expected one of {', '.join(STAGES)}, got {stage!r}")
+            )
+        if stage == "ir":
+            return text(self._program.graph())
+        if stage == "optimized":
+            from ..ir.passes.manager import optimize
+
+            return text(optimize(self._program.graph()))
+        return self._program.plan().as_text(stage)  # type: ignore[no-any-return]
+
+    def cost(self) -> Any:
+        """Operations, bytes, kernels and peak memory of the compiled program."""
+        return self._program.plan().cost()
+
+    def compile(self) -> Compiled:
+        """The program as a function of arguments of exactly these types."""
+        self._program.plan()
+        return Compiled(self._program, self._names)
+
+    def __repr__(self) -> str:
+        return f"<lowered {self._program.title}{self._program.describe()}>"
+
+
+class Compiled:
+    """A compiled program: called like the function, it refuses other types."""
+
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        self._program = program
+        self._names = list(names)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = self._program.leaves_of((args, kwargs))
+        expected = [x.type for x in self._program.inputs]
+        if len(leaves) != len(expected):
+            raise at_user_line(
+                TypeError(
+                    f"{self._program.title}: was compiled for {self._program.describe()}, got "
+                    f"{len(leaves)} arrays"
+                )
+            )
+        for x, t, name in zip(leaves, expected, self._names, strict=True):
+            found = type_of(x, name)
+            if found.shape != t.shape or found.dtype is not t.dtype:
+                raise at_user_line(
+                    DTypeError(
+                        f"{self._program.title}: argument {name}: was compiled for {t}, got "
+                        f"{found}; lower and compile again for other types"
+                    )
+                )
+        key: list[Any] = []
+        buffers: list[Any] = []
+        special: list[Any] = []
+        collect(leaves, key, buffers, special)
+        for leaf in special:
+            buffers[leaf.place] = leaf.buffer()
+        return self._program.run(buffers, borrowed=[x.place for x in special if x.array is None])
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._program.title}{self._program.describe()}>"

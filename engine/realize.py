@@ -1,0 +1,293 @@
+"""Realization: computing pending arrays, one program for all that is asked for.
+
+The web behind the arrays is closed (:mod:`.closing`) and its key looked up. A key seen for the
+first time runs node by node on plans of single nodes, which most programs share; a key seen again
+is compiled as a whole. Both give the same bits. Results are kept in the nodes; and unless somebody
+is differentiating through them, the arrays let go of their history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ..ir.errors import TilegradError
+from ..ir.functions.concrete import set_evaluator
+from ..ir.graph import Node, Value
+from ..ir.ops.leaves import DATA, INPUT
+from ..ir.types import TensorType
+from .closing import STRIDE, Web, close, graph_of, single_key
+from .config import config
+from .programs import PlanTable, Stats
+from .tracing import MARKS, RUNNING, Marked, describe_input, find_input, is_marked, tracer_error
+
+__all__ = ["buffer_of", "data_node", "intern", "realize_arrays", "realize_values", "stats", "traced"]
+
+Buffer = np.ndarray[Any, Any]
+
+PLANS = PlanTable(limit=4096)
+
+# TensorTypes are interned: the keys of compiled programs then compare by identity first.
+_TYPES: dict[TensorType, TensorType] = {}
+
+
+def intern(type: TensorType) -> TensorType:
+    """The one object that stands for all equal types."""
+    found = _TYPES.get(type)
+    return _TYPES.setdefault(type, type) if found is None else found
+
+
+def data_node(buffer: Buffer, type: TensorType) -> Node:
+    """A leaf that holds ``buffer``."""
+    return Node(DATA, (), (("type", type),), (type,), None, (buffer,))
+
+
+def stats() -> Stats:
+    """Counters of deferred execution."""
+    return PLANS.stats
+
+
+# ------------------------------------------------------------------------------ arrays
+
+
+def buffer_of(array: Any, what: str) -> Buffer:
+    """The buffer of a pending array; ``what`` asks for it, for the message if there is none."""
+    value: Value = array._node
+    memo = value.node.memo
+    if memo is None:
+        realize_arrays([array], what)
+        memo = value.node.memo
+    elif not is_marked(value.node):
+        _settle(array, memo)
+    return memo[value.index]  # type: ignore[no-any-return]
+
+
+def realize_arrays(arrays: Sequence[Any], what: str) -> None:
+    """Compute pending arrays, together with pending ones that the same call returned."""
+    wanted = {id(array): array for array in arrays}
+    for array in arrays:
+        for other in array._peers or ():
+            peer = other()
+            if peer is not None and peer._buffer is None:
+                wanted.setdefault(id(peer), peer)
+    pending = list(wanted.values())
+    values = [array._node for array in pending]
+    marked = realize_values(values, what, needed=len(arrays))
+    for array, value in zip(pending, values, strict=True):
+        memo = value.node.memo
+        if memo is not None:
+            array._peers = None
+            if not marked or not is_marked(value.node):
+                _settle(array, memo)
+
+
+def _settle(array: Any, memo: Sequence[Buffer]) -> None:
+    """Let an array go on with its buffer alone, so that its history is freed."""
+    value = array._node
+    if value is not None:
+        array._type = intern(array._type)
+        array._buffer = memo[value.index]
+        array._node = None
+
+
+def make_peers(arrays: Sequence[Any]) -> None:
+    """Let the results of one call be computed together: they share most of their work."""
+    pending = [array for array in arrays if array._buffer is None]
+    if len(pending) > 1:
+        group = tuple([ref(array) for array in pending])
+        for array in pending:
+            array._peers = group
+
+
+def traced(array: Any) -> str | None:
+    """How an array depends on an argument of a running function; None if it does not."""
+    if array._buffer is not None:
+        return None
+    found = find_input([array._node])
+    if found is None:
+        return None
+    location = array._node.node.location
+    return describe_input(found) + (f", made at {location}" if location is not None else "")
+
+
+# How many arrays were made since the last look at the size of a web.
+_made = 0
+
+
+def note_pending(array: Any) -> None:
+    """Called for each new pending array: keeps webs from growing without end."""
+    global _made
+    _made += 1
+    if config.eager or _made >= config.pending_limit:
+        _made = 0
+        if not RUNNING.get() and (config.eager or _is_large(array._node)):
+            realize_arrays([array], "operation")
+
+
+def _is_large(value: Value) -> bool:
+    """Whether a value waits for more nodes than the limit."""
+    limit = config.pending_limit
+    stack, seen = [value.node], {value.node}
+    while stack and len(seen) < limit:
+        for operand in stack.pop().inputs:
+            node = operand.node
+            if node not in seen and node.memo is None:
+                if node.op is INPUT:
+                    return False
+                seen.add(node)
+                stack.append(node)
+    return len(seen) >= limit
+
+
+# ------------------------------------------------------------------------------ values
+
+
+def evaluate(value: Value) -> Buffer:
+    """The data of one value; raises ``TracerError`` if it is traced."""
+    if value.node.memo is None:
+        realize_values([value], "use of its values")
+    return value.node.memo[value.index]  # type: ignore[no-any-return]
+
+
+set_evaluator(evaluate)
+
+
+def realize_values(values: Sequence[Value], what: str, needed: int | None = None) -> bool:
+    """Fill the memo of the nodes behind ``values``.
+
+    Only the first ``needed`` must be computable; others that turn out to be traced are left out.
+
+    Returns
+    -------
+    bool
+        Whether one of them depends on active marks, so that its history must stay.
+
+    Raises
+    ------
+    TracerError
+        If a value depends on an input.
+    """
+    nodes = list(dict.fromkeys([x.node for x in values if x.node.memo is None]))
+    web = _close_all(nodes)
+    if web.foreign:
+        for value in values[: len(values) if needed is None else needed]:
+            found = find_input([value])
+            if found is not None:
+                raise tracer_error(what, value, found)
+        nodes = [node for node in nodes if find_input([Value(node, 0)]) is None]
+        web = _close_all(nodes)
+    results = iter(_run(web)) if nodes else iter(())
+    for node in nodes:
+        memo: tuple[Buffer, ...] = tuple([next(results) for _ in node.types])
+        if web.marks:
+            memo = Marked(memo)
+            memo.marks = frozenset(web.marks)
+        object.__setattr__(node, "memo", memo)
+    return bool(web.marks) or (bool(MARKS) and any(is_marked(x.node) for x in values))
+
+
+def _close_all(nodes: Sequence[Node]) -> Web:
+    return close([x for node in nodes for x in node.outputs], lift_constants=True)
+
+
+def _run(web: Web) -> list[Buffer]:
+    """The outputs of a web without inputs."""
+    buffers = [x.node.memo[x.index] for x in web.leaves]
+    PLANS.stats.calls += 1
+    plan = PLANS.get(web.key)
+    if plan is None or config.verify:
+        if config.verify or len(web.nodes) == 1 or not PLANS.seen(web.key):
+            return _run_nodes(web, buffers)
+        plan = PLANS.compiled(web.key, lambda: graph_of(web))
+    try:
+        return plan.run(buffers)  # type: ignore[no-any-return]
+    except (ArithmeticError, LookupError, ValueError):
+        if len(web.nodes) == 1:
+            raise
+        _run_nodes(web, buffers)  # raises the same with the line of the node
+        raise
+
+
+def _run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
+    """The outputs, one node after the other; results are dropped after their last use."""
+    last_use: dict[int, int] = {}
+    for position, numbers in enumerate(web.operands):
+        for n in numbers:
+            if n >= 0:
+                last_use[n // STRIDE] = position
+    kept = {n // STRIDE for n in web.outputs if n >= 0}
+    results: list[Any] = []
+
+    def result(n: int) -> Buffer:
+        return buffers[-1 - n] if n < 0 else results[n // STRIDE][n % STRIDE]  # type: ignore[no-any-return]
+
+    for position, (node, numbers) in enumerate(zip(web.nodes, web.operands, strict=True)):
+        results.append(_run_node(node, numbers, [result(n) for n in numbers]))
+        for n in numbers:
+            source = n // STRIDE
+            if n >= 0 and last_use[source] == position and source not in kept:
+                results[source] = None
+    return [result(n) for n in web.outputs]
+
+
+def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) -> list[Buffer]:
+    """One node on its own plan; operands given twice are passed once."""
+    places: dict[int, int] = {}
+    unique: list[Buffer] = []
+    types: list[TensorType] = []
+    for n, operand, x in zip(numbers, operands, node.inputs, strict=True):
+        if n not in places:
+            places[n] = -1 - len(unique)
+            unique.append(operand)
+            types.append(x.type)
+    key = single_key(node, types, tuple([places[n] for n in numbers]))
+    plan = PLANS.get(key)
+    if plan is None:
+        plan = PLANS.compiled(key, lambda: graph_of(_single_web(node, key, places, numbers)))
+    try:
+        found: list[Buffer] = plan.run(unique)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise _at_node(error, node) from None
+    if config.verify:
+        _verify(node, found)
+    return found
+
+
+def _single_web(
+    node: Node, key: Any, places: dict[int, int], numbers: Sequence[int]
+) -> Web:
+    """The web of one node over its distinct operands."""
+    leaves: list[Value] = []
+    for n, x in zip(numbers, node.inputs, strict=True):
+        if -1 - places[n] == len(leaves):
+            leaves.append(x)
+    return Web(
+        nodes=[node],
+        operands=[tuple([places[n] for n in numbers])],
+        leaves=leaves,
+        outputs=tuple(range(len(node.types))),
+        key=key,
+    )
+
+
+def _at_node(error: Exception, node: Node) -> Exception:
+    """``error`` with the line that made the node, once."""
+    if not hasattr(error, "location") and node.location is not None and error.args:
+        error.location = node.location  # type: ignore[attr-defined]
+        error.args = (f"{error.args[0]}\n  at {node.location}", *error.args[1:])
+    return error
+
+
+def _verify(node: Node, results: Sequence[Buffer]) -> None:
+    for result, type in zip(results, node.types, strict=True):
+        if result.shape != type.shape or result.dtype != type.dtype.numpy:
+            raise _at_node(
+                TilegradError(
+                    f"{node.op.name}: inferred {type}, but the kernel gave "
+                    f"{result.dtype}{list(result.shape)}: a fault of tilegrad, please report it"
+                ),
+                node,
+            )

@@ -1,0 +1,149 @@
+"""Arguments of a call: what they look like, and what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtypes import as_dtype, bool_, complex128, float64, int64
+from ..ir.errors import DTypeError
+from ..ir.graph import Value
+from ..ir.location import at_user_line
+from ..ir.ops.leaves import constant
+from ..ir.types import TensorType
+from .array import Array, from_numpy
+from .realize import intern
+from .tree import NONE, leaf_class, sorted_keys, take_apart
+
+__all__ = ["Leaf", "collect", "lift_leaf", "shape_dtype", "type_of"]
+
+# Types stand in for arrays in `lower`: leaves, although they are dataclasses.
+leaf_class(TensorType)
+
+# Python scalars are weak, but for bool, which adopts nothing.
+_SCALARS = {
+    bool: intern(TensorType((), bool_)),
+    int: intern(TensorType((), int64, True)),
+    float: intern(TensorType((), float64, True)),
+    complex: intern(TensorType((), complex128, True)),
+}
+
+
+def shape_dtype(shape: Any, dtype: Any = float64) -> TensorType:
+    """The type of an array, to stand in for one in ``jit(f).lower``."""
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    return TensorType(extents, as_dtype(dtype))
+
+
+class Leaf:
+    """An argument that needs care: a pending array, or NumPy data that is borrowed.
+
+    Attributes
+    ----------
+    place : int
+        Its number among the leaves.
+    array : Array or None
+        The pending array.
+    """
+
+    __slots__ = ("_data", "array", "place")
+
+    def __init__(self, place: int, array: Array | None, data: Any) -> None:
+        self.place = place
+        self.array = array
+        self._data = data
+
+    def buffer(self) -> np.ndarray[Any, Any]:
+        """What the program gets."""
+        return self._data if self.array is None else self.array._look("argument of jit")  # type: ignore[no-any-return]
+
+
+def collect(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> None:
+    """Append what ``x`` looks like to ``key`` and the buffers of its leaves to ``buffers``.
+
+    Two arguments with the same entries in ``key`` have the same structure and leaf types. Leaves
+    are met in the order of :mod:`.tree`.
+    """
+    kind = type(x)
+    if kind is Array:
+        key.append(x._type)
+        if x._buffer is None:
+            special.append(Leaf(len(buffers), x, None))
+        buffers.append(x._buffer)
+    elif kind in _SCALARS:
+        key.append(kind)
+        buffers.append(np.array(x, _SCALARS[kind].dtype.numpy))
+    elif kind is np.ndarray:
+        key.append(kind)
+        key.append(x.shape)
+        key.append(x.dtype)
+        if not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+        special.append(Leaf(len(buffers), None, x))
+        buffers.append(x)
+    elif kind is dict:
+        key.append(kind)
+        key.append(tuple(x))
+        for name in sorted_keys(x):
+            collect(x[name], key, buffers, special)
+    elif kind is list or kind is tuple:
+        key.append(kind)
+        key.append(len(x))
+        for item in x:
+            collect(item, key, buffers, special)
+    else:
+        leaves: list[Any] = []
+        spec = take_apart(x, leaves)
+        if spec is None:
+            _collect_leaf(x, key, buffers)
+        else:
+            key.append(spec if spec != NONE else None)
+            for leaf in leaves:
+                collect(leaf, key, buffers, special)
+
+
+def _collect_leaf(x: Any, key: list[Any], buffers: list[Any]) -> None:
+    """A leaf of a rarer kind: NumPy scalars, subclasses of ndarray, whatever has a buffer."""
+    type_of(x, "")  # refuses what is no array
+    data = np.array(x)
+    key.append(np.generic)
+    key.append(data.shape)
+    key.append(data.dtype)
+    buffers.append(data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("=")))
+
+
+def type_of(x: Any, name: str) -> TensorType:
+    """The type of a leaf; ``name`` is how the user reaches it."""
+    kind = type(x)
+    if kind is Array:
+        return x._type  # type: ignore[no-any-return]
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind is TensorType:
+        return x  # type: ignore[no-any-return]
+    if isinstance(x, np.ndarray | np.generic):
+        try:
+            return intern(TensorType(x.shape, as_dtype(x.dtype)))
+        except DTypeError as error:
+            raise _refused(x, name, f"NumPy data of dtype {x.dtype}") from error
+    raise _refused(x, name, f"{kind.__name__} {x!r}")
+
+
+def _refused(x: Any, name: str, shown: str) -> TypeError:
+    which = f"argument {name}" if name else "an argument"
+    return at_user_line(
+        DTypeError(
+            f"{which}: expected an array, a number or a container of them, got {shown}; make it "
+            f"static (static_argnums), or convert it"
+        )
+    )
+
+
+def lift_leaf(x: Any) -> Value:
+    """The graph value of a leaf; NumPy arrays are copied, since the value may be computed later."""
+    if type(x) is Array:
+        return x._value
+    if isinstance(x, np.ndarray) and x.ndim:
+        return from_numpy(x)._value
+    return constant(x)

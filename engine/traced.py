@@ -1,0 +1,199 @@
+"""Traced functions: a closed program with the containers of its arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.errors import DTypeError
+from ..ir.graph import Graph, Value
+from ..ir.location import at_user_line
+from ..ir.ops.leaves import constant
+from ..ir.rewrite import substitute
+from ..ir.types import TensorType
+from .array import Array, from_numpy, wrap
+from .closing import Web, close, graph_of
+from .programs import PlanTable
+from .realize import intern
+from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
+from .tree import paths, put_together, take_apart
+
+__all__ = ["PLANS", "Program", "output_value", "trace_program"]
+
+# Programs of jitted functions, by canonical key: equal functions share one.
+PLANS = PlanTable(limit=2048)
+
+
+def output_value(x: Any, where: str) -> Value:
+    """The graph value of a leaf that a traced function returned."""
+    if type(x) is Array:
+        return x._value
+    if isinstance(x, bool | int | float | complex | np.generic):
+        return constant(x)
+    if isinstance(x, np.ndarray):
+        return from_numpy(x)._value
+    raise at_user_line(
+        DTypeError(
+            f"{where}: expected arrays, numbers or containers of them, got "
+            f"{type(x).__name__} {x!r}"
+        )
+    )
+
+
+class Program:
+    """A function traced for one signature.
+
+    Attributes
+    ----------
+    inputs, outputs : list of Value
+        The arguments' stand-ins, and the results, which may depend on other things that were
+        there when the function ran.
+    is_open : bool
+        Whether the results depend on something that is itself being traced or differentiated: the
+        program cannot run on its own and serves this one call.
+    used : int
+        When it was called last, on the function's own clock.
+    """
+
+    __slots__ = (
+        "_forwarded",
+        "_hidden",
+        "_out_spec",
+        "_plan",
+        "_single",
+        "_types",
+        "inputs",
+        "is_open",
+        "names",
+        "outputs",
+        "title",
+        "used",
+        "web",
+    )
+
+    def __init__(
+        self,
+        title: str,
+        inputs: list[Value],
+        names: Sequence[str],
+        outputs: list[Value],
+        out_spec: Any,
+        web: Web,
+    ) -> None:
+        self.title = title
+        self.inputs = inputs
+        self.names = list(names)
+        self.outputs = outputs
+        self.web = web
+        self.is_open = bool(web.foreign or web.marks)
+        self.used = 0
+        self._out_spec = out_spec
+        self._plan: Any = None
+        self._single = out_spec is None
+        self._types = [intern(x.type) for x in outputs]
+        # Results that are arguments as they came: not computed, and never the caller's memory.
+        places = {x: i for i, x in enumerate(inputs)}
+        self._forwarded = [(i, places[x]) for i, x in enumerate(outputs) if x in places]
+        self._hidden = [x.node.memo[x.index] for x in web.leaves[len(inputs) :] if x.node.memo]
+
+    # ------------------------------------------------------------------- arguments
+
+    @staticmethod
+    def take_apart(tree: Any) -> tuple[Any, list[Any]]:
+        """Structure and leaves of ``(args, kwargs)``."""
+        leaves: list[Any] = []
+        return take_apart(tree, leaves), leaves
+
+    def leaves_of(self, tree: Any) -> list[Any]:
+        """The leaves of ``(args, kwargs)``."""
+        return Program.take_apart(tree)[1]
+
+    def describe(self) -> str:
+        """``(x: f64[3], n: i64[]~)``."""
+        return "(" + ", ".join(
+            [f"{name}: {x.type}" for name, x in zip(self.names, self.inputs, strict=True)]
+        ) + ")"
+
+    # ------------------------------------------------------------------------ running
+
+    def graph(self) -> Graph:
+        """The program with its captured arrays as further inputs."""
+        return graph_of(self.web, self.names, self.title)
+
+    def plan(self) -> Any:
+        """The compiled program."""
+        if self._plan is None:
+            self._plan = PLANS.compiled(self.web.key, self.graph)
+        return self._plan
+
+    def run(self, buffers: list[Any], borrowed: Sequence[int] = ()) -> Any:
+        """The results for these arguments; ``borrowed`` ones are the caller's own memory."""
+        plan = self._plan
+        if plan is None:
+            plan = self.plan()
+        PLANS.stats.calls += 1
+        results = plan.run([*buffers, *self._hidden] if self._hidden else buffers)
+        if borrowed:
+            results = [_own(y, [buffers[i] for i in borrowed]) for y in results]
+        for i, place in self._forwarded:
+            results[i] = buffers[place].copy() if place in borrowed else buffers[place]
+        if self._single:
+            return Array(results[0], None, self._types[0])
+        arrays = [Array(y, None, t) for y, t in zip(results, self._types, strict=True)]
+        return put_together(self._out_spec, iter(arrays))
+
+    def splice(self, values: Sequence[Value]) -> Any:
+        """The results as part of the web that ``values`` belong to."""
+        replaced = substitute(self.outputs, dict(zip(self.inputs, values, strict=True)))
+        return put_together(self._out_spec, iter([wrap(x) for x in replaced]))
+
+
+def _own(result: Any, borrowed: Sequence[Any]) -> Any:
+    """A result that shares no memory with the caller's arrays."""
+    return result.copy() if any(np.may_share_memory(result, x) for x in borrowed) else result
+
+
+def trace_program(
+    call: Callable[..., Any], spec: Any, types: Sequence[TensorType], names: Sequence[str], name: str
+) -> Program:
+    """Run ``call(args, kwargs)`` on stand-ins for its arguments and close what comes back.
+
+    Raises
+    ------
+    TracerError
+        If the result depends on an argument of a function that has returned.
+    DTypeError
+        If something other than arrays, numbers and containers comes back.
+    """
+    title = f"jit({name})"
+    trace = Trace(title)
+    PLANS.stats.traces += 1
+    with tracing(trace):
+        inputs = [placeholder(t, n, trace) for t, n in zip(types, names, strict=True)]
+        args, kwargs = put_together(spec, iter([wrap(x) for x in inputs]))
+        result = call(args, kwargs)
+        leaves: list[Any] = []
+        out_spec = take_apart(result, leaves)
+        where = paths(out_spec, "the result")
+        outputs = [
+            output_value(x, f"{title}: {path}") for x, path in zip(leaves, where, strict=True)
+        ]
+    web = close(outputs, [x.node for x in inputs])
+    for node in web.foreign:
+        owner = node.param("trace")
+        if owner is not None and not owner.active:
+            value = next(x for x in outputs if _reaches(x, node))
+            raise tracer_error(title, value, node)
+    if web.foreign and not RUNNING.get() and not web.marks:
+        # An enclosing trace runs elsewhere: another thread's tracer came in through a closure.
+        value = next(x for x in outputs if _reaches(x, web.foreign[0]))
+        raise tracer_error(title, value, web.foreign[0])
+    return Program(name, inputs, names, outputs, out_spec, web)
+
+
+def _reaches(value: Value, node: Any) -> bool:
+    from ..ir.graph import toposort
+
+    return node in toposort([value])

@@ -1,0 +1,259 @@
+"""The loop level: what a kernel does, without saying how it is vectorized or threaded.
+
+A :class:`Nest` is a set of perfectly nested loops around one *tape*: a list of scalar
+instructions in SSA form, each recorded once (a value read twice is loaded once). Its loops are
+``outer`` loops, free of dependences, and at most one ``inner`` reduction loop. What the tape
+computes leaves the nest through stores; reductions turn a value of the inner loop into a value of
+the outer ones.
+
+A :class:`Schedule` is a list of steps (nests, library calls, host calls) over numbered buffers.
+It is complete: the code of a plan is a function of the schedule alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ..ir.dtypes import DType
+from ..ir.graph import Literal, Node, Op, Value
+from .index import Index
+
+__all__ = [
+    "Buffer",
+    "HostCall",
+    "Instruction",
+    "MatMul",
+    "Nest",
+    "Reduction",
+    "Schedule",
+    "Step",
+    "Store",
+    "Strided",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """``size`` elements of memory in C order.
+
+    ``kind`` is ``input`` (position ``slot`` of the graph's inputs), ``output``, ``constant``
+    (position ``slot`` among the schedule's constants) or ``temporary``.
+    """
+
+    number: int
+    kind: str
+    dtype: DType
+    shape: tuple[int, ...]
+    slot: int = -1
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        extents = ",".join(map(str, self.shape))
+        return f"b{self.number}: {self.dtype.short}[{extents}] {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One scalar instruction; operands are numbers of earlier ones.
+
+    ============  =================================================================
+    ``kind``      meaning
+    ============  =================================================================
+    ``const``     ``literal``
+    ``load``      element ``index`` of buffer ``buffer``; where ``guard`` is false: 0
+    ``index``     the integer ``index`` itself (int64)
+    ``inside``    bool: ``low <= index < high``
+    ``op``        ``op`` applied to ``args``; its domain check, if it has one, applies
+                  where ``guard`` is true
+    ``bounds``    int64 ``args[0]`` as a position below ``high``: negative counts from the
+                  end; out of range reports error ``error`` where ``guard`` is true
+    ``reduced``   result of reduction number ``low`` of the nest
+    ============  =================================================================
+    """
+
+    kind: str
+    dtype: DType
+    args: tuple[int, ...] = ()
+    op: Op | None = None
+    params: tuple[tuple[str, Any], ...] = ()
+    buffer: int = -1
+    index: Index | None = None
+    literal: Literal | None = None
+    guard: int = -1
+    low: int = 0
+    high: int = 0
+    error: int = -1
+
+    def operands(self) -> tuple[int, ...]:
+        """Numbers of all instructions this one reads."""
+        used = self.args if self.guard < 0 else (*self.args, self.guard)
+        return (*used, *self.index.dynamics()) if self.index is not None else used
+
+    def __str__(self) -> str:
+        args = ", ".join(f"%{a}" for a in self.args)
+        if self.kind == "const":
+            assert self.literal is not None
+            text = repr(self.literal.item())
+        elif self.kind == "load":
+            text = f"b{self.buffer}[{self.index}]"
+        elif self.kind == "index":
+            text = str(self.index)
+        elif self.kind == "inside":
+            text = f"{self.low} <= {self.index} < {self.high}"
+        elif self.kind == "bounds":
+            text = f"position({args}, {self.high})"
+        elif self.kind == "reduced":
+            text = f"reduction {self.low}"
+        else:
+            assert self.op is not None
+            extra = "".join(f", {k}={v}" for k, v in self.params)
+            text = f"{self.op.name}({args}{extra})"
+        return text + (f" where %{self.guard}" if self.guard >= 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``buffer[index] = %value``, once an iteration of the loops that ``value`` lives in."""
+
+    buffer: int
+    index: Index
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``monoid`` over the inner loop of instruction ``value``, accumulated in ``accumulator``.
+
+    Order (numerics 7), a function of the extent alone: element ``k`` of a block of 1024 goes to
+    lane ``k % 16``; lanes combine as ``l`` with ``l + 8``, then 4, 2, 1; blocks combine in a
+    binary tree of aligned powers of two, smallest first.
+    """
+
+    monoid: str
+    value: int
+    accumulator: DType
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops ``extents`` (outermost first); the last one is the reduction loop if ``reduces``."""
+
+    extents: tuple[int, ...]
+    tape: tuple[Instruction, ...]
+    stores: tuple[Store, ...]
+    reductions: tuple[Reduction, ...] = ()
+    scan: str = ""
+    label: str = ""
+
+    @property
+    def reduces(self) -> bool:
+        return bool(self.reductions)
+
+    def text(self) -> list[str]:
+        """The nest as lines of text."""
+        loops = " ".join(f"i{d}<{n}" for d, n in enumerate(self.extents))
+        lines = [f"nest {loops}" + (" (last loop reduces)" if self.reduces else "")]
+        for number, instruction in enumerate(self.tape):
+            lines.append(f"  %{number}: {instruction.dtype.short} = {instruction}")
+        for k, r in enumerate(self.reductions):
+            lines.append(f"  reduction {k}: {r.monoid} of %{r.value} in {r.accumulator.short}")
+        for store in self.stores:
+            lines.append(f"  b{store.buffer}[{store.index}] = %{store.value}")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A matrix stack inside a buffer: offset and element strides of (batch, row, column)."""
+
+    buffer: int
+    offset: int
+    strides: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MatMul:
+    """``c[b] = x[b] @ y[b]`` for ``batch`` matrices of (rows, inner) by (inner, columns)."""
+
+    dtype: DType
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+    x: Strided
+    y: Strided
+    c: Strided
+
+    def text(self) -> list[str]:
+        return [
+            f"matmul {self.dtype.short} {self.batch}x[{self.rows},{self.inner}]@"
+            f"[{self.inner},{self.columns}] b{self.c.buffer} = "
+            f"b{self.x.buffer}{list(self.x.strides)} @ b{self.y.buffer}{list(self.y.strides)}"
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One op run by its NumPy reference on whole buffers: work that a library does best."""
+
+    node: Node
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+    reason: str
+
+    def text(self) -> list[str]:
+        args = ", ".join(f"b{a}" for a in self.arguments)
+        outs = ", ".join(f"b{b}" for b in self.results)
+        return [f"host {outs} = {self.node.op.name}({args})  # {self.reason}"]
+
+
+Step = Union[Nest, MatMul, HostCall]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Everything a back end needs: buffers, steps in order, errors that steps may report.
+
+    Attributes
+    ----------
+    buffers : tuple of Buffer
+        By number.
+    steps : tuple of Step
+    outputs : tuple of int
+        Buffer of each graph output.
+    constants : tuple of Literal
+    errors : tuple of (class, message)
+        What error number e of an instruction means.
+    reasons : dict
+        Why each value that has a buffer was realized.
+    """
+
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    constants: tuple[Literal, ...]
+    errors: tuple[tuple[type[Exception], str], ...]
+    reasons: dict[Value, str] = field(default_factory=dict)
+    input_count: int = 0
+
+    def text(self) -> str:
+        """The schedule as text: buffers with the reason they exist, then the steps."""
+        named = {b.number: str(b) for b in self.buffers}
+        lines = [named[b.number] for b in self.buffers]
+        for k, step in enumerate(self.steps):
+            lines.append(f"step {k}:")
+            lines.extend("  " + line for line in step.text())
+        lines.append("return " + ", ".join(f"b{b}" for b in self.outputs))
+        return "\n".join(lines)

@@ -1,0 +1,324 @@
+"""From a graph to a schedule: realize, record, group into nests, normalize loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.graph import Graph, Literal, Node, Value, make
+from ..ir.ops import OPS
+from ..ir.ops.operands import convert
+from .contraction import matmul_step
+from .index import Index, linearize, row_major, variable
+from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Schedule, Step, Store
+from .normalize import normalize
+from .realize import is_loop_dot, realize, weight
+from .record import Recorder
+
+__all__ = ["lower"]
+
+# A value shared by several nests is recomputed in each unless its work is at least this.
+SHARED_WORK = 12
+
+
+def lower(graph: Graph) -> Schedule:
+    """The schedule of a closed, optimized graph.
+
+    A first pass realizes what must be; values that turn out to be computed in several nests are
+    then realized too, when recomputing costs more than writing and reading them.
+    """
+    extra: dict[Value, str] = {}
+    while True:
+        lowering = Lowering(graph, extra)
+        schedule = lowering.run()
+        shared = lowering.recomputed()
+        if not shared:
+            return schedule
+        extra.update(shared)
+
+
+class _Draft:
+    """A nest being assembled: roots over one iteration domain."""
+
+    def __init__(self, domain: tuple[int, ...], reduced: tuple[int, ...]) -> None:
+        self.domain = domain  # extents in the order of the operand's axes
+        self.reduced = reduced  # axes that reduce
+        self.roots: list[Value] = []
+        self.reads: set[Value] = set()
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        outer = tuple(d for d in range(len(self.domain)) if d not in self.reduced)
+        return (*outer, *self.reduced)
+
+    def indices(self) -> tuple[Index, ...]:
+        """Loop variables by axis of the domain; loops are numbered outer first."""
+        found = [Index(0)] * len(self.domain)
+        for loop, axis in enumerate(self.order):
+            found[axis] = variable(loop, self.domain[axis])
+        return tuple(found)
+
+    def outer_indices(self) -> tuple[Index, ...]:
+        at = self.indices()
+        return tuple(at[d] for d in range(len(self.domain)) if d not in self.reduced)
+
+
+class Lowering:
+    def __init__(self, graph: Graph, extra: dict[Value, str]) -> None:
+        self.graph = graph
+        self.nodes = graph.nodes()
+        self.realization = realize(graph, self.nodes, extra)
+        self.buffers: list[Buffer] = []
+        self.numbers: dict[Value, int] = {}
+        self.constants: list[Literal] = []
+        self.errors: list[tuple[type[Exception], str]] = []
+        self.drafts: list[_Draft | Step] = []
+        self.home: dict[Value, int] = {}  # position of the draft that computes a value
+        self.products: dict[Value, Value] = {}  # contractions as products to be summed
+        self.recorded: list[set[Value]] = []  # values computed by each nest
+
+    # -- buffers --------------------------------------------------------------------------------
+
+    def buffer(self, v: Value) -> int:
+        found = self.numbers.get(v)
+        if found is None:
+            found = self.numbers[v] = len(self.buffers)
+            kind, slot = "temporary", -1
+            if v.node.op.name == "constant":
+                kind, slot = "constant", len(self.constants)
+                self.constants.append(v.node.param("literal"))
+            self.buffers.append(Buffer(found, kind, v.dtype, v.shape, slot))
+        return found
+
+    def report(self, kind: type[Exception], message: str) -> int:
+        entry = (kind, message)
+        if entry not in self.errors:
+            self.errors.append(entry)
+        return self.errors.index(entry)
+
+    # -- the whole ------------------------------------------------------------------------------
+
+    def run(self) -> Schedule:
+        for slot, node in enumerate(self.graph.inputs):
+            number = self.buffer(node.out)
+            self.buffers[number] = replace(self.buffers[number], kind="input", slot=slot)
+        for node in self.nodes:
+            for v in node.outputs:
+                if v in self.realization:
+                    self.buffer(v)
+        for node in self.nodes:
+            self.place(node)
+        steps: list[Step] = []
+        for draft in self.drafts:
+            if isinstance(draft, _Draft):
+                steps.extend(self.finish(draft))
+            else:
+                steps.append(draft)
+        outputs = self._outputs()
+        reasons = {v: r for v, r in self.realization.reasons.items() if v in self.numbers}
+        return Schedule(
+            tuple(self.buffers),
+            tuple(steps),
+            outputs,
+            tuple(self.constants),
+            tuple(self.errors),
+            reasons,
+            len(self.graph.inputs),
+        )
+
+    def _outputs(self) -> tuple[int, ...]:
+        numbers = []
+        for v in self.graph.outputs:
+            number = self.numbers[v]
+            numbers.append(number)
+            if self.buffers[number].kind == "temporary":
+                self.buffers[number] = replace(self.buffers[number], kind="output")
+        return tuple(numbers)
+
+    # -- placing values into drafts -------------------------------------------------------------
+
+    def place(self, node: Node) -> None:
+        name, kind = node.op.name, node.op.kind
+        if not any(v in self.realization for v in node.outputs) or name in ("constant", "input"):
+            return
+        if kind == "elementwise" or kind == "view" or name in ("gather", "dynamic_slice", "iota"):
+            self.place_loop(node.out, node.out.shape, ())
+        elif kind == "reduction":
+            self.place_loop(node.out, node.inputs[0].shape, _axes(node))
+        elif name == "dot" and is_loop_dot(node):
+            self.place_dot(node)
+        elif name == "dot":
+            for step in matmul_step(node, self):
+                self.add_step(step, node)
+        else:
+            self.add_step(
+                HostCall(
+                    node,
+                    tuple(self.buffer(v) for v in node.inputs),
+                    tuple(self.buffer(v) for v in node.outputs),
+                    f"{name} runs by its NumPy reference",
+                ),
+                node,
+            )
+
+    def add_step(self, step: Step, node: Node) -> None:
+        self.drafts.append(step)
+        for v in node.outputs:
+            self.home[v] = len(self.drafts) - 1
+
+    def realize_now(self, v: Value, reason: str) -> int:
+        """Give ``v`` (a value made during lowering, or one not realized so far) a buffer."""
+        if v not in self.realization or v not in self.home:
+            if v not in self.realization:
+                self.realization.reasons[v] = reason
+            number = self.buffer(v)
+            if v.node.op.name not in ("constant", "input"):
+                self.place_loop(v, v.shape, ())
+            return number
+        return self.buffer(v)
+
+    def place_dot(self, node: Node) -> None:
+        """A contraction as the sum of products: the product over all axes, reduced."""
+        product = _broadcast_product(node)
+        axes = tuple(range(node.types[0].ndim, product.ndim))
+        self.products[node.out] = product
+        self.place_loop(node.out, product.shape, axes)
+
+    def place_loop(self, root: Value, domain: tuple[int, ...], reduced: tuple[int, ...]) -> None:
+        """Add a root to the last nest that may compute it, else to a new one."""
+        draft = _Draft(domain, reduced)
+        recorder = self.record(draft, [root])
+        needs = max((self.home.get(v, -1) for v in recorder.loads), default=-1)
+        chosen = self._nest_for(draft, root, recorder, needs)
+        if chosen < 0:
+            self.drafts.append(draft)
+            chosen = len(self.drafts) - 1
+        target = self.drafts[chosen]
+        assert isinstance(target, _Draft)
+        target.roots.append(root)
+        target.reads.update(recorder.loads)
+        self.home[root] = chosen
+
+    def _nest_for(self, draft: _Draft, root: Value, recorder: Recorder, needs: int) -> int:
+        """Position of a nest with the same loops whose results are all that ``root`` waits for."""
+        if root.size == 0:
+            return -1
+        earliest = max(needs, 0, len(self.drafts) - 32)
+        for position in range(len(self.drafts) - 1, earliest - 1, -1):
+            target = self.drafts[position]
+            if not isinstance(target, _Draft) or len(target.roots) >= 16:
+                continue
+            if target.domain != draft.domain or target.reduced != draft.reduced:
+                continue
+            own = [v for v in recorder.loads if v in target.roots]
+            if target.reduced and own:
+                continue
+            here = draft.indices()
+            if all(recorder.loads[v] == {here} for v in own):
+                return position
+        return -1
+
+    # -- recording ------------------------------------------------------------------------------
+
+    def record(self, draft: _Draft, roots: Sequence[Value]) -> Recorder:
+        """Record ``roots`` over the draft's loops; fills ``recorder.results``."""
+        recorder = Recorder(self.numbers, set(roots), self.report)
+        at = draft.indices()
+        recorder.results = [recorder.value(self._body(root), at) for root in roots]
+        return recorder
+
+    def _body(self, root: Value) -> Value:
+        """What is evaluated in the innermost loop for a root."""
+        if root in self.products:
+            return self.products[root]
+        if root.node.op.kind == "reduction":
+            return root.node.inputs[0]
+        return root
+
+    def finish(self, draft: _Draft) -> list[Nest]:
+        """The nest of a draft, with its loops normalized."""
+        roots = [v for v in draft.roots if v.size]
+        if not roots:
+            return []
+        recorder = self.record(draft, roots)
+        stores, reductions = [], []
+        outer = draft.outer_indices()
+        for root, number in zip(roots, recorder.results, strict=True):
+            if _reduces(root):
+                record = root.node.op if root.node.op.kind == "reduction" else OPS["sum"]
+                source = recorder.tape[number].dtype
+                wide = getattr(record, "accumulator", None)
+                reductions.append(
+                    Reduction(record.name, number, wide(source) if wide else source, root.dtype)
+                )
+                result = recorder.emit(
+                    Instruction("reduced", root.dtype, low=len(reductions) - 1)
+                )
+                index = linearize(outer, row_major(root.shape))
+                stores.append(Store(self.buffer(root), index, result))
+            else:
+                index = linearize(draft.indices(), row_major(root.shape))
+                stores.append(Store(self.buffer(root), index, number))
+        extents = tuple(draft.domain[d] for d in draft.order)
+        label = ", ".join(v.node.op.name for v in roots)
+        nest = Nest(
+            extents, tuple(recorder.tape), tuple(stores), tuple(reductions), label=label
+        )
+        self.recorded.append(recorder.computed())
+        return [normalize(nest, len(draft.reduced))]
+
+    # -- sharing --------------------------------------------------------------------------------
+
+    def recomputed(self) -> dict[Value, str]:
+        """Inlined values that several nests compute and whose work is worth a buffer."""
+        times: dict[Value, int] = {}
+        for values in self.recorded:
+            for v in values:
+                if v not in self.realization:
+                    times[v] = times.get(v, 0) + 1
+        work: dict[Node, int] = {}
+        found: dict[Value, str] = {}
+        for node in self.nodes:
+            v = node.out
+            inputs = [x for x in node.inputs if x not in self.realization and x not in found]
+            work[node] = min(weight(node) + sum(work.get(x.node, 0) for x in inputs), 10_000)
+            if times.get(v, 0) > 1 and work[node] >= SHARED_WORK and v.node.op.kind != "view":
+                if v.size > 1:
+                    found[v] = f"computed in {times[v]} nests"
+        return found
+
+
+def _reduces(root: Value) -> bool:
+    return root.node.op.kind == "reduction" or root.node.op.name == "dot"
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    params = dict(node.params)
+    return params["axes"] if "axes" in params else (params["axis"],)
+
+
+def _broadcast_product(node: Node) -> Value:
+    """``x * y`` over (batch, free x, free y, contracted) axes of a contraction."""
+    wide = OPS["sum"].accumulator(node.types[0].dtype)
+    x, y = (convert(v, wide) for v in node.inputs)
+    contract, batch = node.param("contract"), node.param("batch")
+    free_x = tuple(d for d in range(x.ndim) if d not in contract[0] and d not in batch[0])
+    free_y = tuple(d for d in range(y.ndim) if d not in contract[1] and d not in batch[1])
+    nb, nx, ny, nc = len(batch[0]), len(free_x), len(free_y), len(contract[0])
+    shape = (*node.types[0].shape, *(x.shape[d] for d in contract[0]))
+
+    def spread(v: Value, axes: tuple[int, ...], places: tuple[int, ...]) -> Value:
+        moved = make(OPS["transpose"], (v,), axes=axes) if axes != tuple(range(v.ndim)) else v
+        if v.shape == shape and places == tuple(range(len(shape))):
+            return moved
+        return make(OPS["broadcast"], (moved,), shape=shape, axes=places)
+
+    lead = tuple(range(nb))
+    tail = tuple(range(nb + nx + ny, nb + nx + ny + nc))
+    left = spread(
+        x, (*batch[0], *free_x, *contract[0]), (*lead, *range(nb, nb + nx), *tail)
+    )
+    right = spread(
+        y, (*batch[1], *free_y, *contract[1]), (*lead, *range(nb + nx, nb + nx + ny), *tail)
+    )
+    return make(OPS["and" if x.dtype.is_bool else "mul"], (left, right))

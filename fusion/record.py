@@ -1,0 +1,355 @@
+"""Recording: graph values become scalar instructions over loop variables.
+
+``Recorder.value(v, indices)`` is the element of ``v`` at ``indices``. Elementwise ops record one
+instruction; views change the indices and record nothing; values that have a buffer are loaded.
+This is lowering by interpretation: fusing a producer into its consumer is asking for its element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..ir.dtypes import bool_, int64
+from ..ir.errors import UnsupportedError
+from ..ir.graph import Literal, Node, Value
+from ..ir.ops import OPS
+from .index import Dynamic, Index, linearize, reindex_reshape, row_major
+from .loops import Instruction
+
+__all__ = ["Recorder", "is_inlined_leaf"]
+
+Indices = tuple[Index, ...]
+
+
+def is_inlined_leaf(node: Node) -> bool:
+    """Leaves without memory: iota and constants that are one number throughout."""
+    if node.op.name == "iota":
+        return True
+    return node.op.name == "constant" and node.types[0].size <= 1
+
+
+class Recorder:
+    """Records the tape of one nest.
+
+    Parameters
+    ----------
+    buffers : mapping
+        Buffer number of every value that has memory.
+    inline : set of Value
+        Values of this nest itself: computed here although they have a buffer.
+    report : callable
+        ``report(error class, message) -> number`` of an error that the tape may raise.
+    """
+
+    def __init__(
+        self,
+        buffers: Mapping[Value, int],
+        inline: set[Value],
+        report: Callable[[type[Exception], str], int],
+    ) -> None:
+        self.tape: list[Instruction] = []
+        self.results: list[int] = []
+        self.loads: dict[Value, set[Indices]] = {}
+        self._buffers = buffers
+        self._inline = inline
+        self._report = report
+        self._values: dict[tuple[Value, Indices, int], int] = {}
+        self._known: dict[Instruction, int] = {}
+        self._reduced: dict[Value, int] = {}
+
+    def computed(self) -> set[Value]:
+        """Values whose elements the tape computes or loads."""
+        return {v for v, _, _ in self._values}
+
+    def emit(self, instruction: Instruction) -> int:
+        """Number of the instruction, recorded once."""
+        found = self._known.get(instruction)
+        if found is None:
+            found = self._known[instruction] = len(self.tape)
+            self.tape.append(instruction)
+        return found
+
+    def reduced(self, value: Value, number: int) -> None:
+        """From now on ``value`` is result ``number`` of the nest's reductions."""
+        self._reduced[value] = self.emit(Instruction("reduced", value.dtype, low=number))
+
+    def value(self, v: Value, indices: Indices, guard: int = -1) -> int:
+        """Number of the instruction that is element ``indices`` of ``v``.
+
+        ``guard`` is the number of a bool instruction: where it is false the element is never
+        used, and ``indices`` may lie outside.
+        """
+        key = (v, indices, guard)
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = self._record(v, indices, guard)
+        return found
+
+    def _record(self, v: Value, indices: Indices, guard: int) -> int:
+        if v in self._reduced:
+            return self._reduced[v]
+        if v in self._buffers and v not in self._inline:
+            return self._load(v, indices, guard)
+        node = v.node
+        if node.op.kind == "elementwise":
+            return self._elementwise(node, indices, guard)
+        rule = _RULES.get(node.op.name)
+        if rule is None:
+            raise UnsupportedError(
+                f"{node.op.name}: has no loop-level rule", op=node.op.name, device="cpu"
+            )
+        return rule(self, node, indices, guard)
+
+    def _load(self, v: Value, indices: Indices, guard: int) -> int:
+        self.loads.setdefault(v, set()).add(indices)
+        index = linearize(indices, row_major(v.shape))
+        return self.emit(
+            Instruction("load", v.dtype, buffer=self._buffers[v], index=index, guard=guard)
+        )
+
+    def _elementwise(self, node: Node, indices: Indices, guard: int) -> int:
+        args = tuple(self.value(x, indices, guard) for x in node.inputs)
+        if node.op.name in ("alias", "stop_gradient"):
+            return args[0]
+        checked = getattr(node.op, "check", None) is not None
+        error = -1
+        if checked:
+            kind, text = node.op.check_error
+            where = f"\n  at {node.location}" if node.location else ""
+            error = self._report(kind, text + where)
+        return self.emit(
+            Instruction(
+                "op",
+                node.types[0].dtype,
+                args,
+                op=node.op,
+                params=node.params,
+                guard=guard if checked else -1,
+                error=error,
+            )
+        )
+
+    def const(self, value: Any, dtype: Any) -> int:
+        return self.emit(Instruction("const", dtype, literal=Literal.of(value, dtype)))
+
+    def both(self, a: int, b: int) -> int:
+        """Conjunction of two guards (-1 is true)."""
+        if a < 0 or b < 0:
+            return max(a, b)
+        return self.emit(Instruction("op", bool_, (a, b), op=OPS["and"]))
+
+    def select(self, condition: int, x: int, y: int) -> int:
+        dtype = self.tape[x].dtype
+        return self.emit(Instruction("op", dtype, (condition, x, y), op=OPS["select"]))
+
+    def inside(self, index: Index, low: int, high: int) -> int:
+        """Guard ``low <= index < high``; -1 where that is proven."""
+        least, most = index.range()
+        if low <= least and most < high:
+            return -1
+        return self.emit(Instruction("inside", bool_, index=index, low=low, high=high))
+
+    def dynamic(self, number: int, extent: int) -> Index:
+        """The run-time integer ``number``, known to lie in ``[0, extent)``, as an index."""
+        instruction = self.tape[number]
+        if instruction.kind == "index":
+            assert instruction.index is not None
+            return instruction.index
+        return Index(0, ((Dynamic(number, 0, max(extent, 1)), 1),))
+
+    def as_int64(self, number: int) -> int:
+        if self.tape[number].dtype is int64:
+            return number
+        convert = OPS["convert"]
+        return self.emit(
+            Instruction("op", int64, (number,), op=convert, params=(("dtype", int64),))
+        )
+
+
+# ------------------------------------------------------------------------------- rules by op name
+
+
+def _constant(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    literal = node.param("literal")
+    return r.emit(
+        Instruction("const", literal.dtype, literal=Literal(literal.dtype, (), literal.data))
+    )
+
+
+def _iota(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    number = r.emit(Instruction("index", int64, index=indices[node.param("axis")]))
+    dtype = node.types[0].dtype
+    if dtype is int64:
+        return number
+    return r.emit(
+        Instruction("op", dtype, (number,), op=OPS["convert"], params=(("dtype", dtype),))
+    )
+
+
+def _reshape(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    x = node.inputs[0]
+    return r.value(x, tuple(reindex_reshape(indices, node.types[0].shape, x.shape)), guard)
+
+
+def _transpose(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    source: list[Index] = [Index(0)] * len(indices)
+    for position, axis in enumerate(node.param("axes")):
+        source[axis] = indices[position]
+    return r.value(node.inputs[0], tuple(source), guard)
+
+
+def _broadcast(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    return r.value(node.inputs[0], tuple(indices[d] for d in node.param("axes")), guard)
+
+
+def _slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    start, step = node.param("start"), node.param("step")
+    source = tuple(i * k + s for i, k, s in zip(indices, step, start, strict=True))
+    return r.value(node.inputs[0], source, guard)
+
+
+def _pad(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    x, fill = node.inputs
+    low = node.param("low")
+    interior = node.param("interior")
+    inside = -1
+    source = []
+    for i, before, gap, extent in zip(indices, low, interior, x.shape, strict=True):
+        moved = i + (-before)
+        span = (extent - 1) * (gap + 1) + 1 if extent else 0
+        inside = r.both(inside, r.inside(moved, 0, span))
+        if gap:
+            moved, rest = moved.divmod(gap + 1)
+            inside = r.both(inside, r.inside(rest, 0, 1))
+        source.append(moved)
+    outside_value = r.value(fill, (), guard)
+    if inside < 0:
+        return r.value(x, tuple(source), guard)
+    if x.size == 0:
+        return outside_value
+    value = r.value(x, tuple(source), r.both(guard, inside))
+    return r.select(inside, value, outside_value)
+
+
+def _concat(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    axis = node.param("axis")
+    pieces = []
+    start = 0
+    for x in node.inputs:
+        extent = x.shape[axis]
+        if extent:
+            pieces.append((x, start, extent))
+        start += extent
+    result = -1
+    for x, first, extent in reversed(pieces):
+        moved = indices[axis] + (-first)
+        source = (*indices[:axis], moved, *indices[axis + 1 :])
+        inside = r.inside(moved, 0, extent)
+        if inside < 0:
+            result = r.value(x, source, guard)
+            continue
+        value = r.value(x, source, r.both(guard, inside))
+        result = value if result < 0 else r.select(inside, value, result)
+    return result
+
+
+def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    x, *index_arrays = node.inputs
+    axes, mode = node.param("axes"), node.param("mode")
+    lead = index_arrays[0].ndim if index_arrays else 0
+    at, rest = indices[:lead], iter(indices[lead:])
+    source: list[Index] = []
+    inside = -1
+    for axis, extent in enumerate(x.shape):
+        if axis not in axes:
+            source.append(next(rest))
+            continue
+        k = axes.index(axis)
+        number = r.as_int64(r.value(index_arrays[k], at, guard))
+        position, ok = _position(r, node, number, axis, extent, mode, guard)
+        inside = r.both(inside, ok)
+        source.append(position)
+    if mode != "fill":
+        return r.value(x, tuple(source), guard)
+    fill = r.const(node.param("fill_value"), x.dtype)
+    if inside < 0:
+        return r.value(x, tuple(source), guard)
+    value = r.value(x, tuple(source), r.both(guard, inside))
+    return r.select(inside, value, fill)
+
+
+def _position(
+    r: Recorder, node: Node, number: int, axis: int, extent: int, mode: str, guard: int
+) -> tuple[Index, int]:
+    """An index array's element as a position in ``[0, extent)``, and the guard of mode fill."""
+    instruction = r.tape[number]
+    if instruction.kind == "index":
+        assert instruction.index is not None
+        low, high = instruction.index.range()
+        if low >= 0 and high < extent:  # proven: an index made by iota
+            return instruction.index, -1
+    if mode == "raise":
+        where = f"\n  at {node.location}" if node.location else ""
+        error = r._report(
+            IndexError,
+            f"{node.op.name}: index {{value}} is out of bounds for axis {axis} of size {extent}; "
+            f'use mode="clip", "wrap" or "fill" to allow it{where}',
+        )
+        checked = r.emit(
+            Instruction("bounds", int64, (number,), guard=guard, high=extent, error=error)
+        )
+        return r.dynamic(checked, extent), -1
+    zero, size = r.const(0, int64), r.const(extent, int64)
+
+    def op(name: str, *args: int) -> int:
+        dtype = bool_ if name in ("lt", "le", "ge", "gt") else int64
+        return r.emit(Instruction("op", dtype, args, op=OPS[name]))
+
+    if mode == "wrap":
+        wrapped = r.emit(Instruction("op", int64, (number, size), op=OPS["floor_mod"]))
+        return r.dynamic(wrapped, extent), -1
+    counted = r.select(op("lt", number, zero), op("add", number, size), number)
+    last = r.const(extent - 1, int64)
+    clipped = r.select(op("lt", counted, zero), zero, counted)
+    clipped = r.select(op("gt", clipped, last), last, clipped)
+    if mode == "clip":
+        return r.dynamic(clipped, extent), -1
+    fits = r.both(op("ge", counted, zero), op("lt", counted, size))
+    return r.dynamic(clipped, extent), fits
+
+
+def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    x, *starts = node.inputs
+    source = []
+    for i, start, size, extent in zip(
+        indices, starts, node.types[0].shape, x.shape, strict=True
+    ):
+        number = r.as_int64(r.value(start, (), guard))
+        source.append(i + _clamped(r, number, extent - size))
+    return r.value(x, tuple(source), guard)
+
+
+def _clamped(r: Recorder, number: int, most: int) -> Index:
+    """A run-time start clamped to ``[0, most]``."""
+    if most == 0:
+        return Index(0)
+    zero, last = r.const(0, int64), r.const(most, int64)
+    for name, bound in (("lt", zero), ("gt", last)):
+        test = r.emit(Instruction("op", bool_, (number, bound), op=OPS[name]))
+        number = r.select(test, bound, number)
+    return r.dynamic(number, most + 1)
+
+
+_RULES: dict[str, Callable[[Recorder, Node, Indices, int], int]] = {
+    "constant": _constant,
+    "iota": _iota,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "pad": _pad,
+    "concat": _concat,
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+}

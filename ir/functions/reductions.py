@@ -1,0 +1,432 @@
+"""Reductions with NumPy's arguments: sum, prod, max, min, any, all, mean, var, std, their nan-forms.
+
+float32 means and variances are computed in float64 and rounded once (numerics 7).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, as_dtype, bool_, int64
+from ..graph import Value
+from ..ops import (
+    all_,
+    any_,
+    eq,
+    isnan,
+    logical_not,
+    max_,
+    maximum,
+    min_,
+    minimum,
+    prod as _prod,
+    sqrt,
+    sum_,
+    where as select,
+)
+from ..ops import argmax as _argmax
+from ..ops import argmin as _argmin
+from ..ops.leaves import constant
+from ..ops.operands import as_value, convert
+from ..ops.reductions import wide
+from ..ops.shape import broadcast_to, squeeze
+from .arguments import axes_of, fail, keep_axes, one_axis
+from .concrete import known
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "max",
+    "mean",
+    "min",
+    "nanargmax",
+    "nanargmin",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
+
+def _extent(x: Value, axes: tuple[int, ...]) -> int:
+    return math.prod(x.shape[d] for d in axes)
+
+
+def _masked(x: Value, mask: Any, fill: Any) -> Value:
+    """``x`` where ``mask``, else ``fill``; the whole of ``x`` for ``mask`` None or True."""
+    return x if mask is None or mask is True else select(mask, x, fill)
+
+
+def _typed(x: Value, dtype: Any) -> Value:
+    return x if dtype is None else convert(x, dtype)
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Value:
+    """Sum over ``axis`` (all by default); bools and small integers sum as int64 or uint64.
+
+    Parameters
+    ----------
+    a : array-like
+    axis : int, tuple of int or None
+    dtype : dtype, optional
+        Convert to it first.
+    keepdims : bool
+        Keep reduced axes with extent 1.
+    initial : scalar, optional
+        Added to each sum.
+    where : array-like of bool, optional
+        Elements that take part.
+
+    Notes
+    -----
+    float32 is accumulated in float64 and rounded once. The order is fixed by the shape alone.
+    """
+    x = _masked(_typed(as_value(a), dtype), where, 0)
+    total = _typed(sum_(x, axes_of("sum", axis, x.ndim), keepdims), dtype)
+    return total if initial is None else _typed(total + initial, dtype)
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Value:
+    """Product over ``axis``; the derivative needs no division and is exact with zeros."""
+    x = _masked(_typed(as_value(a), dtype), where, 1)
+    total = _typed(_prod(x, axes_of("prod", axis, x.ndim), keepdims), dtype)
+    return total if initial is None else _typed(total * initial, dtype)
+
+
+def _extremum(
+    name: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Value:
+    x = as_value(a)
+    reduce, pick = (max_, maximum) if name == "max" else (min_, minimum)
+    if where is not None and where is not True:
+        if initial is None:
+            fail(ValueError(f"{name}: expected an initial value together with where"))
+        x = select(where, x, initial)
+    axes = axes_of(name, axis, x.ndim)
+    if initial is None:
+        return reduce(x, axes, keepdims)
+    if _extent(x, axes) == 0:
+        kept = keep_axes(x.shape, axes)
+        start = broadcast_to(convert(as_value(initial), x.dtype), kept)
+        return start if keepdims else squeeze(start, axes)
+    return pick(reduce(x, axes, keepdims), initial)
+
+
+def amax(
+    a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Value:
+    """The largest element over ``axis``; NaN if there is one, an error if there is nothing.
+
+    Tied elements share the derivative equally.
+    """
+    return _extremum("max", a, axis, keepdims, initial, where)
+
+
+def amin(
+    a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Value:
+    """The smallest element over ``axis``; NaN if there is one, an error if there is nothing."""
+    return _extremum("min", a, axis, keepdims, initial, where)
+
+
+max = amax
+min = amin
+
+
+def any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Value:
+    """Whether an element over ``axis`` is true (not zero)."""
+    x = _masked(convert(as_value(a), bool_), where, False)
+    return any_(x, axes_of("any", axis, x.ndim), keepdims)
+
+
+def all(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Value:
+    """Whether every element over ``axis`` is true (not zero)."""
+    x = _masked(convert(as_value(a), bool_), where, True)
+    return all_(x, axes_of("all", axis, x.ndim), keepdims)
+
+
+def argmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The place of the first NaN or else of the first maximum (of the flattened array: None)."""
+    x = as_value(a)
+    return _argmax(x, None if axis is None else one_axis("argmax", axis, x.ndim), keepdims)
+
+
+def argmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The place of the first NaN or else of the first minimum (of the flattened array: None)."""
+    x = as_value(a)
+    return _argmin(x, None if axis is None else one_axis("argmin", axis, x.ndim), keepdims)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """How many elements over ``axis`` are not zero."""
+    x = as_value(a)
+    return sum_(convert(x, bool_), axes_of("count_nonzero", axis, x.ndim), keepdims)
+
+
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """Maximum minus minimum over ``axis``."""
+    return amax(a, axis, keepdims=keepdims) - amin(a, axis, keepdims=keepdims)
+
+
+# -------------------------------------------------------------------------- mean, variance
+
+
+def _floating(name: str, a: Any, dtype: Any) -> tuple[Value, DType]:
+    """``a`` in its accumulator type, and the type of the result."""
+    x = as_value(a)
+    if dtype is not None:
+        target = as_dtype(dtype)
+        if not target.is_inexact:  # NumPy: the mean is computed in float64, then cut
+            return convert(x, "float64"), target
+    else:
+        target = x.dtype if x.dtype.is_inexact else as_dtype("float64")
+    return convert(x, wide(target)), target
+
+
+def _mean(x: Value, axes: tuple[int, ...], where: Any) -> tuple[Value, Any]:
+    """Mean with reduced axes kept, and how many elements it has."""
+    if where is None or where is True:
+        count: Any = _extent(x, axes)
+    else:
+        mask = broadcast_to(convert(as_value(where), bool_), x.shape)
+        count = convert(sum_(mask, axes, True), x.dtype.real)
+    return sum_(_masked(x, where, 0), axes, True) / _number(count, x.dtype), count
+
+
+def _number(count: Any, dtype: DType) -> Value:
+    return count if type(count) is Value else constant(count, dtype)
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None
+) -> Value:
+    """Arithmetic mean over ``axis``; NaN of nothing.
+
+    Integers and bools give float64. float32 is summed and divided in float64, rounded once.
+    """
+    x, target = _floating("mean", a, dtype)
+    axes = axes_of("mean", axis, x.ndim)
+    result = convert(_mean(x, axes, where)[0], target)
+    return result if keepdims else squeeze(result, axes)
+
+
+def _squares(x: Value) -> Value:
+    """``|x|**2`` without a square root."""
+    if not x.dtype.is_complex:
+        return x * x
+    from ..ops import imag, real
+
+    return real(x) * real(x) + imag(x) * imag(x)
+
+
+def _variance(
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    center: Any,
+    correction: Any,
+    root: bool,
+) -> Value:
+    if correction is not None:
+        ddof = correction
+    x, target = _floating("var", a, dtype)
+    axes = axes_of("var", axis, x.ndim)
+    middle, count = _mean(x, axes, where)
+    if center is not None:
+        middle = convert(as_value(center), x.dtype)
+    deviations = _masked(x - middle, where, 0)
+    total = sum_(_squares(deviations), axes, True)
+    if type(count) is Value:
+        free: Any = maximum(count - ddof, 0.0)
+    else:
+        free = _number(np.maximum(count - ddof, 0), total.dtype)
+    result = total / free
+    result = convert(sqrt(result) if root else result, target.real)
+    return result if keepdims else squeeze(result, axes)
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    *,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Value:
+    """Variance over ``axis``: sum of squared deviations over ``n - ddof``.
+
+    Two passes: the mean first, so a large mean costs no digits. ``correction`` is the Array API's
+    name of ``ddof``; ``n <= ddof`` divides by zero. Complex input gives the real E|x - Ex|^2.
+    """
+    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, False)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    *,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Value:
+    """Square root of :func:`var`. The derivative at zero variance is 0 (of ``sqrt`` at 0)."""
+    return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, True)
+
+
+# ------------------------------------------------------------------------ without the NaNs
+
+
+def _valid(a: Any) -> tuple[Value, Any]:
+    """``a``, and where it is not NaN (None: everywhere)."""
+    x = as_value(a)
+    return x, logical_not(isnan(x)) if x.dtype.is_inexact else None
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """Sum over ``axis`` with NaN counted as 0."""
+    x, mask = _valid(a)
+    return sum(x, axis, dtype, keepdims=keepdims, where=mask)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """Product over ``axis`` with NaN counted as 1."""
+    x, mask = _valid(a)
+    return prod(x, axis, dtype, keepdims=keepdims, where=mask)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
+    """Mean over ``axis`` of what is not NaN; NaN if nothing is left."""
+    x, mask = _valid(a)
+    return mean(x, axis, dtype, keepdims=keepdims, where=mask)
+
+
+def _nan_variance(
+    a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, correction: Any, root: bool
+) -> Value:
+    x, mask = _valid(a)
+    result = _variance(x, axis, dtype, ddof, keepdims, mask, None, correction, root)
+    if mask is None:
+        return result
+    # no degree of freedom: NaN where var gives inf or NaN (NumPy)
+    count = sum_(mask, axes_of("nanvar", axis, x.ndim), keepdims)
+    free = convert(count, "float64") - (ddof if correction is None else correction)
+    from ..ops import le
+
+    return select(le(free, 0), math.nan, result)
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    *,
+    keepdims: bool = False,
+    correction: Any = None,
+) -> Value:
+    """Variance over ``axis`` of what is not NaN; NaN without a degree of freedom."""
+    return _nan_variance(a, axis, dtype, ddof, keepdims, correction, False)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    *,
+    keepdims: bool = False,
+    correction: Any = None,
+) -> Value:
+    """Square root of :func:`nanvar`."""
+    return _nan_variance(a, axis, dtype, ddof, keepdims, correction, True)
+
+
+def _nan_extremum(name: str, a: Any, axis: Any, keepdims: bool) -> Value:
+    x, mask = _valid(a)
+    fill = -math.inf if name == "max" else math.inf
+    if mask is None:
+        return _extremum(name, x, axis, keepdims, None, None)
+    result = _extremum(name, select(mask, x, fill), axis, keepdims, None, None)
+    some = any_(mask, axes_of(name, axis, x.ndim), keepdims)
+    return select(some, result, math.nan)
+
+
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The largest element over ``axis`` that is not NaN; NaN if there is none."""
+    return _nan_extremum("max", a, axis, keepdims)
+
+
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The smallest element over ``axis`` that is not NaN; NaN if there is none."""
+    return _nan_extremum("min", a, axis, keepdims)
+
+
+def _nan_argument(name: str, a: Any, axis: Any, keepdims: bool) -> Value:
+    x, mask = _valid(a)
+    find, fill = (argmax, -math.inf) if name == "nanargmax" else (argmin, math.inf)
+    if mask is None:
+        return find(x, axis, keepdims=keepdims)
+    empty = logical_not(any_(mask, axes_of(name, axis, x.ndim)))
+    data = known(empty)
+    if data is not None and np.any(data):
+        fail(ValueError(f"{name}: expected a number in each slice, got only NaN"))
+    # a NaN beside true infinities must not win: prefer valid places among equals
+    best = _extremum(name[6:], select(mask, x, fill), axis, True, None, None)
+    hit = convert(eq(x, best), int64)
+    return argmax(hit, axis, keepdims=keepdims)
+
+
+def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The place of the first maximum that is not NaN; a slice of NaN alone is an error.
+
+    Under ``jit``, where that cannot be seen, such a slice gives 0.
+    """
+    return _nan_argument("nanargmax", a, axis, keepdims)
+
+
+def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
+    """The place of the first minimum that is not NaN; see :func:`nanargmax`."""
+    return _nan_argument("nanargmin", a, axis, keepdims)
+
+

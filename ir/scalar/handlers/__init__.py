@@ -1,0 +1,1 @@
+"""Readings of scalar programs that need nothing but NumPy."""

@@ -1,0 +1,1 @@
+"""Schedule to code: scalar math, LLVM and CUDA emission, hand-written kernels."""

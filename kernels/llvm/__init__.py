@@ -1,0 +1,1 @@
+"""Scalar programs as LLVM code, scalar or explicit vectors."""

@@ -1,0 +1,159 @@
+"""The entry of a plan: one function that runs a range of its steps.
+
+::
+
+    i64 plan(i64 table, i64 first, i64 last, i64 arena, i64 parallel_for, i64 array_0, ...)
+
+``table`` and the arrays are *addresses of NumPy array objects* (``id(array)``): the data pointer
+stands right behind the object header in every NumPy array (``PyArrayObject_fields`` of NumPy's C
+interface), and reading it here costs nothing, while asking for it from Python costs a microsecond.
+
+The table is a row of int64 numbers made for one set of extents, see :mod:`..table`: for each step
+the number of its function, the place of its frame, the extent of its outermost loop and how many
+pieces threads share it in. The result is 0, or the error word of the step that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from .calls import call_address
+from .loops import counted_loop
+from .memory import I64, POINTER
+
+__all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
+
+HEADER = 2  # words before the buffers: how many there are, where the steps begin
+STEP_WORDS = 4
+_DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
+
+_TASK = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
+_I32 = ir.IntType(32)
+
+
+def emit_driver(
+    module: Any, builder: Any, functions: Sequence[Any], arguments: Sequence[Any]
+) -> Any:
+    """Emit the body of the entry at ``builder``; returns the i64 result.
+
+    Parameters
+    ----------
+    module : llvmlite.ir.Module
+    builder : llvmlite.ir.IRBuilder
+    functions : sequence of llvmlite.ir.Function
+        The nest functions by number, of type ``SIGNATURE``.
+    arguments : sequence of i64 values
+        table, first, last, arena, parallel_for, threads, then the arrays.
+    """
+    b = builder
+    table_object, first, last, arena, parallel_for, threads, *arrays = arguments
+    table = data_pointer(b, table_object)
+
+    def word(at: Any) -> Any:
+        return b.load(b.gep(table, [at], source_etype=I64), typ=I64)
+
+    count = word(I64(0))
+    steps = word(I64(1))
+    error = b.alloca(I64)
+    b.store(I64(0), error)
+    # Addresses of the arrays of this call, then of all buffers: a buffer is an array or a place
+    # in the arena.
+    given = b.alloca(I64, size=I64(max(len(arrays), 1)))
+    for k, array in enumerate(arrays):
+        pointer = b.ptrtoint(data_pointer(b, array), I64)
+        b.store(pointer, b.gep(given, [I64(k)], source_etype=I64))
+    base = b.ptrtoint(data_pointer(b, arena), I64)
+    buffers = b.alloca(I64, size=b.add(count, I64(1)))
+    b.store(b.ptrtoint(error, I64), buffers)
+    with counted_loop(b, I64(0), count) as k:
+        source = word(b.add(k, I64(HEADER)))
+        is_array = b.icmp_signed("<", source, I64(0))
+        slot = b.select(is_array, b.sub(I64(-1), source), I64(0))
+        taken = b.load(b.gep(given, [slot], source_etype=I64), typ=I64)
+        place = b.select(is_array, taken, b.add(base, source))
+        b.store(place, b.gep(buffers, [b.add(k, I64(1))], source_etype=I64))
+    task = _emit_task(module, functions)
+    context = b.alloca(I64, size=I64(5))
+    scratch = [b.alloca(I64), b.alloca(I64, size=I64(2)), b.alloca(I64, size=I64(2))]
+    _set_words(b, context, {0: b.ptrtoint(buffers, I64)})
+    with counted_loop(b, first, last) as step:
+        at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
+        number, frame, extent, pieces = (word(b.add(at, I64(k))) for k in range(STEP_WORDS))
+        frame_address = b.ptrtoint(b.gep(table, [frame], source_etype=I64), I64)
+        _set_words(b, context, {1: frame_address, 2: extent, 3: pieces, 4: number})
+        _run_pieces(b, task, scratch, context, parallel_for, threads, pieces)
+    return b.load(error, typ=I64)
+
+
+def data_pointer(b: Any, array_object: Any) -> Any:
+    """The data pointer of the NumPy array object at an i64 address."""
+    field = b.inttoptr(b.add(array_object, I64(_DATA_OFFSET)), POINTER)
+    return b.load(field, typ=POINTER)
+
+
+def _set_words(b: Any, words: Any, values: dict[int, Any]) -> None:
+    for k, value in values.items():
+        b.store(value, b.gep(words, [I64(k)], source_etype=I64))
+
+
+def _run_pieces(
+    b: Any,
+    task: Any,
+    scratch: Sequence[Any],
+    context: Any,
+    parallel_for: Any,
+    threads: Any,
+    pieces: Any,
+) -> None:
+    """All pieces of a step: here, or shared among threads through numba's threading layer.
+
+    ``parallel_for`` is the layer's loop over generalized-ufunc calls: it calls ``task(arguments,
+    counts, strides, context)`` with the first argument advanced by its stride, 1: the piece.
+    """
+    argument, counts, strides = scratch
+    b.store(I64(0), argument)
+    with b.if_else(b.icmp_signed(">", pieces, I64(1))) as (shared, alone):
+        with shared:
+            _set_words(b, counts, {0: pieces, 1: I64(1)})
+            _set_words(b, strides, {0: I64(1), 1: I64(1)})
+            team = b.trunc(threads, _I32)
+            call_address(
+                b,
+                parallel_for,
+                [task, argument, counts, strides, context, I64(0), I64(1), team],
+            )
+        with alone:
+            _set_words(b, counts, {0: I64(1), 1: I64(1)})
+            b.call(task, [argument, counts, strides, context])
+
+
+def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
+    """``task(arguments, counts, strides, context)``: some pieces of one step."""
+    function = ir.Function(module, _TASK, module.get_unique_name("task"))
+    function.linkage = "internal"
+    arguments, counts, _, context = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def word(pointer: Any, k: int) -> Any:
+        return b.load(b.gep(pointer, [I64(k)], source_etype=I64), typ=I64)
+
+    piece = word(arguments, 0)
+    stop = b.add(piece, word(counts, 0))
+    buffers, frame, extent, pieces, number = (word(context, k) for k in range(5))
+    low = b.sdiv(b.mul(extent, piece), pieces)
+    high = b.sdiv(b.mul(extent, stop), pieces)
+    pointers = b.inttoptr(buffers, POINTER), b.inttoptr(frame, POINTER)
+    done = b.append_basic_block("done")
+    switch = b.switch(number, done)
+    for k, callee in enumerate(functions):
+        block = b.append_basic_block(f"step{k}")
+        switch.add_case(I64(k), block)
+        b.position_at_end(block)
+        b.call(callee, [*pointers, low, high])
+        b.branch(done)
+    b.position_at_end(done)
+    b.ret_void()
+    return function

@@ -1,0 +1,147 @@
+"""The form of a nest: what its machine code depends on, and what is left to run time.
+
+Two nests of one form share their code. Buffers are numbered by first use, and every integer above
+``BAKED`` (extents, strides, offsets) becomes a parameter that the code reads from its *frame*, a
+row of int64 numbers: the buffers' numbers, then the parameters. So a new batch size is a new
+frame, not a new compilation. Equal integers share a parameter; which ones are equal is part of
+the form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...fusion.index import Index, Mod, Quotient, Var
+from ...fusion.loops import Instruction, Nest
+
+__all__ = ["BLOCK", "LANES", "WIDTH", "Form", "form_of"]
+
+WIDTH = 8  # lanes of a vector, whatever the hardware
+LANES = 16  # accumulators of a reduction
+BLOCK = 1024  # elements that one set of accumulators adds up
+BAKED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A nest with its strategy and numbering.
+
+    Attributes
+    ----------
+    key : str
+        Text that determines the code.
+    strategy : str
+        ``points``, ``rows`` (vectors along the reduction loop) or ``columns`` (across it).
+    vector_loop : int or None
+        Loop that runs in vectors; None: scalar code.
+    buffers : tuple of int
+        Schedule numbers of the local buffers.
+    parameters : tuple of int
+    """
+
+    nest: Nest
+    key: str
+    strategy: str
+    vector_loop: int | None
+    short: bool
+    buffers: tuple[int, ...]
+    parameters: tuple[int, ...]
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        return (*self.buffers, *self.parameters)
+
+    def slot(self, value: int) -> int | None:
+        """Frame position of an integer, None when it is baked in."""
+        if abs(value) <= BAKED:
+            return None
+        return len(self.buffers) + self.parameters.index(value)
+
+
+class _Numbering:
+    def __init__(self) -> None:
+        self.buffers: dict[int, int] = {}
+        self.parameters: dict[int, int] = {}
+
+    def buffer(self, number: int) -> str:
+        return f"b{self.buffers.setdefault(number, len(self.buffers))}"
+
+    def integer(self, value: int) -> str:
+        if abs(value) <= BAKED:
+            return str(value)
+        return f"p{self.parameters.setdefault(value, len(self.parameters))}"
+
+    def index(self, index: Index) -> str:
+        parts = [self.integer(index.const)]
+        for atom, coefficient in index.terms:
+            if isinstance(atom, Var):
+                text = f"i{atom.axis}"
+            elif isinstance(atom, Quotient):
+                text = f"({self.index(atom.numerator)})/{self.integer(atom.divisor)}"
+            elif isinstance(atom, Mod):
+                text = f"({self.index(atom.numerator)})%{self.integer(atom.divisor)}"
+            else:
+                text = f"%{atom.number}"
+            parts.append(f"{self.integer(coefficient)}*{text}")
+        return "+".join(parts)
+
+    def instruction(self, i: Instruction) -> str:
+        text = [i.kind, i.dtype.short, str(i.args), str(i.guard)]
+        if i.op is not None:
+            text.append(f"{i.op.name}{[(k, str(v)) for k, v in i.params]}")
+        if i.buffer >= 0:
+            text.append(self.buffer(i.buffer))
+        if i.index is not None:
+            text.append(self.index(i.index))
+        if i.literal is not None:
+            text.append(i.literal.data.hex())
+        if i.kind in ("inside", "bounds", "reduced"):
+            text.append(f"{self.integer(i.low)},{self.integer(i.high)}")
+        if i.error >= 0:
+            text.append(self.integer(i.error + BAKED + 1))
+        return " ".join(text)
+
+
+def form_of(nest: Nest) -> Form:
+    """The form of a nest; decides how its loops use vectors."""
+    numbering = _Numbering()
+    strategy, vector_loop = _strategy(nest)
+    short = nest.reduces and nest.extents[-1] <= BLOCK
+    lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
+    lines += [numbering.integer(n) for n in nest.extents]
+    lines += [numbering.instruction(i) for i in nest.tape]
+    lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
+    lines += [f"{numbering.buffer(s.buffer)}[{numbering.index(s.index)}]=%{s.value}" for s in nest.stores]
+    return Form(
+        nest,
+        "\n".join(lines),
+        strategy,
+        vector_loop,
+        short,
+        tuple(numbering.buffers),
+        tuple(numbering.parameters),
+    )
+
+
+def _strategy(nest: Nest) -> tuple[str, int | None]:
+    count = len(nest.extents)
+    if not nest.reduces:
+        if count == 0 or nest.extents[-1] < 2:
+            return "points", None
+        return "points", count - 1
+    reduced, outer = count - 1, count - 2
+    if outer < 0:
+        return "rows", reduced
+    score = {reduced: 0, outer: 0}
+    for i in nest.tape:
+        if i.kind == "load" and i.index is not None:
+            for loop in score:
+                if i.index.coefficient(loop) == 1:
+                    score[loop] += 1
+    columns = nest.extents[outer] >= WIDTH and (
+        score[outer] > score[reduced]
+        or (nest.extents[reduced] < 2 * LANES and nest.extents[outer] >= 4 * WIDTH)
+    )
+    return ("columns", outer) if columns else ("rows", reduced)
+
+

@@ -1,0 +1,132 @@
+"""Machine code of plans: step functions and a driver, compiled as one numba function.
+
+``compile_code`` makes ``@njit`` of ::
+
+    def plan(table, first, last, arena, parallel_for, threads, a0, a1, ...):
+        return kernel((table, first, ..., a1))
+
+where ``kernel`` is an intrinsic whose code generator emits the step functions and the driver
+through llvmlite. Numba's own pass pipeline would spend most of the compile time on code that is
+already as it should be, so it is switched off for these libraries; the target machine still
+optimizes when it selects instructions.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.dtypes import DType
+from .llvm.form import Form
+
+__all__ = ["Code", "compile_code", "parallel_for_address"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A compiled plan function; ``call`` takes Python integers only.
+
+    Attributes
+    ----------
+    call : callable
+    library : object
+        Numba's library, for texts.
+    seconds : dict
+        Time spent emitting and compiling.
+    """
+
+    call: Callable[..., int]
+    library: Any
+    seconds: dict[str, float]
+
+
+_CACHE: dict[Any, Code] = {}
+_LOCK = threading.RLock()
+_PARALLEL_FOR: list[int] = []
+
+
+def parallel_for_address() -> int:
+    """Address of the loop of numba's threading layer; starts its threads at the first call."""
+    if not _PARALLEL_FOR:
+        with _LOCK:
+            import llvmlite.binding as llvm
+            from numba.np.ufunc import parallel
+
+            parallel._launch_threads()
+            _PARALLEL_FOR.append(int(llvm.address_of_symbol("numba_parallel_for")))
+    return _PARALLEL_FOR[0]
+
+
+def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
+    """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays."""
+    key = (arrays, *(f.key if isinstance(f, Form) else f for f in functions))
+    found = _CACHE.get(key)
+    if found is None:
+        with _LOCK:
+            found = _CACHE.get(key)
+            if found is None:
+                found = _CACHE[key] = _compile(functions, arrays)
+    return found
+
+
+def _compile(functions: Sequence[Form | DType], arrays: int) -> Code:
+    from numba import njit, types
+    from numba.core import config
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+
+    seconds: dict[str, float] = {}
+
+    @intrinsic  # type: ignore[misc]  # numba is not typed
+    def kernel(typing_context: Any, arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            start = time.perf_counter()
+            count = signature.args[0].count
+            values = [builder.extract_value(args[0], k) for k in range(count)]
+            result = _emit(builder, functions, values)
+            seconds["emit"] = seconds.get("emit", 0.0) + time.perf_counter() - start
+            return result
+
+        return types.int64(arguments), generate
+
+    names = ", ".join(
+        ["table", "first", "last", "arena", "parallel_for", "threads"]
+        + [f"a{k}" for k in range(arrays)]
+    )
+    scope: dict[str, Any] = {"kernel": kernel}
+    exec(f"def plan({names}):\n    return kernel(({names},))", scope)  # names made here
+    signature = types.int64(*[types.int64] * (6 + arrays))
+    with global_compiler_lock:
+        cpu_target.target_context.codegen()  # its target machine keeps numba's optimization level
+        saved = config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE
+        config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = type(config.OPT)("0"), 0, 0
+        start = time.perf_counter()
+        try:
+            dispatcher = njit([signature], nogil=True, no_cfunc_wrapper=True)(scope["plan"])
+        finally:
+            config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = saved
+        seconds["compile"] = time.perf_counter() - start - seconds.get("emit", 0.0)
+    result = dispatcher.overloads[tuple(signature.args)]
+    return Code(result.entry_point, result.library, seconds)
+
+
+def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]) -> Any:
+    from .cpu.blas import emit_matmul
+    from .llvm.driver import emit_driver
+    from .llvm.nest import NestEmitter
+    from .llvm.reduce import ReduceEmitter
+
+    module = builder.module
+    emitted = []
+    for k, function in enumerate(functions):
+        name = f"{builder.function.name}.step{k}"
+        if isinstance(function, DType):
+            emitted.append(emit_matmul(module, name, function))
+        else:
+            emitter = ReduceEmitter if function.nest.reduces else NestEmitter
+            emitted.append(emitter(module, name, function).build())
+    return emit_driver(module, builder, emitted, values)

@@ -1,0 +1,242 @@
+"""Plans: a graph made ready to run on arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..fusion.loops import HostCall, MatMul, Nest, Schedule
+from ..fusion.lower import lower
+from ..fusion.memory import plan_memory
+from ..ir.dtypes import DType
+from ..ir.graph import Graph
+from .cpu.blas import matmul_frame
+from .llvm.driver import HEADER, STEP_WORDS
+from .llvm.form import BAKED, Form, form_of
+from .machine import Code, compile_code, parallel_for_address
+from .work import pieces_of, step_cost
+
+__all__ = ["Plan", "compile_graph"]
+
+Array = np.ndarray[Any, Any]
+
+
+def compile_graph(graph: Graph) -> Plan:
+    """A plan for a closed graph: scheduled, emitted, compiled (or found compiled)."""
+    start = time.perf_counter()
+    schedule = lower(graph)
+    return Plan(schedule, time.perf_counter() - start)
+
+
+class Plan:
+    """A compiled schedule.
+
+    ``run(arrays)`` takes one C-contiguous array an input, of the type the graph says, and returns
+    one array an output. It may be called from several threads at once.
+    """
+
+    def __init__(self, schedule: Schedule, seconds: float = 0.0) -> None:
+        self.schedule = schedule
+        self.memory = plan_memory(schedule)
+        self.seconds = {"schedule": seconds}
+        self._arenas: list[Array] = []
+        self._tables: dict[int, Array] = {}
+        self._assign_arrays()
+        self._assign_functions()
+        self.code: Code | None = None
+        if self.functions:
+            start = time.perf_counter()
+            self.code = compile_code(self.functions, len(self.array_of))
+            self.seconds["code"] = time.perf_counter() - start
+            self.seconds.update(self.code.seconds)
+        self._segments = list(self._find_segments())
+
+    # -- layout ---------------------------------------------------------------------------------
+
+    def _assign_arrays(self) -> None:
+        """Number the arrays a call hands over: inputs, outputs, constants."""
+        buffers = self.schedule.buffers
+        self.inputs = sorted((b for b in buffers if b.kind == "input"), key=lambda b: b.slot)
+        self.results = [b for b in buffers if b.kind == "output"]
+        self.constants = [b for b in buffers if b.kind == "constant"]
+        self.array_of = {
+            b.number: k for k, b in enumerate([*self.inputs, *self.results, *self.constants])
+        }
+        literals = self.schedule.constants
+        self.constant_arrays = [
+            np.ascontiguousarray(literals[b.slot].array()) for b in self.constants
+        ]
+        self._constant_ids = [id(a) for a in self.constant_arrays]
+        self._result_specs = [(b.shape, b.dtype.numpy) for b in self.results]
+
+    def _assign_functions(self) -> None:
+        """Give each native step a function; steps of one form share it."""
+        self.functions: list[Form | DType] = []
+        self.calls: list[tuple[int, tuple[int, ...]] | None] = []
+        known: dict[Any, int] = {}
+        for step in self.schedule.steps:
+            if isinstance(step, HostCall):
+                self.calls.append(None)
+                continue
+            if isinstance(step, Nest):
+                form = form_of(step)
+                key, function, frame = form.key, form, form.frame
+            else:
+                key, function, frame = step.dtype, step.dtype, matmul_frame(step)
+            if key not in known:
+                known[key] = len(self.functions)
+                self.functions.append(function)
+            self.calls.append((known[key], frame))
+
+    def _find_segments(self) -> Any:
+        """Runs of native steps as (first, last), host calls as themselves."""
+        first = 0
+        native = 0
+        for step in self.schedule.steps:
+            if isinstance(step, HostCall):
+                if native > first:
+                    yield (first, native)
+                first = native
+                yield step
+            else:
+                native += 1
+        if native > first:
+            yield (first, native)
+
+    def _table(self, threads: int) -> Array:
+        found = self._tables.get(threads)
+        if found is None:
+            found = self._tables[threads] = self._make_table(threads)
+        return found
+
+    def _make_table(self, threads: int) -> Array:
+        buffers = self.schedule.buffers
+        sources = [
+            -1 - self.array_of[b.number]
+            if b.number in self.array_of
+            else self.memory.offsets.get(b.number, 0)
+            for b in buffers
+        ]
+        native = [
+            (step, call)
+            for step, call in zip(self.schedule.steps, self.calls, strict=True)
+            if call is not None
+        ]
+        steps_at = HEADER + len(buffers)
+        frames_at = steps_at + STEP_WORDS * len(native)
+        steps: list[int] = []
+        frames: list[int] = []
+        for step, (number, frame) in native:
+            if isinstance(step, MatMul):
+                extent, pieces = step.batch, 1
+            else:
+                assert isinstance(step, Nest)
+                alone = not step.extents or (step.reduces and len(step.extents) == 1)
+                extent = 1 if alone else step.extents[0]
+                pieces = 1 if alone else pieces_of(step, extent, threads)
+            steps += [number, frames_at + len(frames), extent, pieces]
+            frames += frame
+        words = [len(buffers), steps_at, *sources, *steps, *frames]
+        return np.array(words, dtype=np.int64)
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self, arrays: Sequence[Array], threads: int = 1) -> list[Array]:
+        """Run on C-contiguous arrays; returns the outputs.
+
+        Raises
+        ------
+        IndexError, ZeroDivisionError
+            As the ops of the graph say, for elements out of their domain.
+        """
+        results = [np.empty(shape, dtype) for shape, dtype in self._result_specs]
+        arena = self._arenas.pop() if self._arenas else np.empty(self.memory.size, np.uint8)
+        ids = [*map(id, arrays), *map(id, results), *self._constant_ids]
+        table = self._table(threads)
+        layer = parallel_for_address() if threads > 1 else 0
+        for segment in self._segments:
+            if type(segment) is tuple:
+                assert self.code is not None
+                word = self.code.call(
+                    id(table), segment[0], segment[1], id(arena), layer, threads, *ids
+                )
+                if word:
+                    self._raise(word)
+            else:
+                self._run_on_host(segment, arrays, results, arena)
+        self._arenas.append(arena)
+        return self._outputs(arrays, results)
+
+    def _outputs(self, arrays: Sequence[Array], results: list[Array]) -> list[Array]:
+        outputs = []
+        for number in self.schedule.outputs:
+            buffer = self.schedule.buffers[number]
+            if buffer.kind == "output":
+                outputs.append(results[self.array_of[number] - len(self.inputs)])
+            elif buffer.kind == "input":
+                outputs.append(np.array(arrays[buffer.slot]))
+            else:
+                outputs.append(self.schedule.constants[buffer.slot].array())
+        return outputs
+
+    def _view(self, number: int, arrays: Sequence[Array], results: list[Array], arena: Array) -> Any:
+        """The NumPy array of a buffer."""
+        b = self.schedule.buffers[number]
+        k = self.array_of.get(number)
+        if k is None:
+            offset = self.memory.offsets[number]
+            flat = arena[offset : offset + b.nbytes].view(b.dtype.numpy)
+            return flat.reshape(b.shape)
+        everything = [*arrays, *results, *self.constant_arrays]
+        return everything[k].reshape(b.shape)
+
+    def _run_on_host(
+        self, step: HostCall, arrays: Sequence[Array], results: list[Array], arena: Array
+    ) -> None:
+        operands = [self._view(n, arrays, results, arena) for n in step.arguments]
+        with np.errstate(all="ignore"):
+            values = step.node.op.reference(*operands, **dict(step.node.params))  # type: ignore[misc]
+        if not isinstance(values, tuple):
+            values = (values,)
+        for number, value in zip(step.results, values, strict=True):
+            self._view(number, arrays, results, arena)[...] = value
+
+    def _raise(self, word: int) -> None:
+        """Raise the error that a step reported: ``value << 16 | number``."""
+        kind, message = self.schedule.errors[(word & 0xFFFF) - BAKED - 1]
+        raise kind(message.replace("{value}", str(word >> 16)))
+
+    # -- reports --------------------------------------------------------------------------------
+
+    def as_text(self, stage: str) -> str:
+        """The plan as text: ``fused`` (the schedule), ``llvm`` or ``asm``."""
+        if stage == "fused":
+            return self.schedule.text()
+        if self.code is None:
+            return ""
+        library = self.code.library
+        if stage == "llvm":
+            return str(library.get_llvm_str())
+        if stage == "asm":
+            return str(library.get_asm_str())
+        raise ValueError(f'as_text: expected "fused", "llvm" or "asm", got {stage!r}')
+
+    def cost(self) -> dict[str, Any]:
+        """Estimates for one call: flops, bytes moved, kernels, peak memory; compile times."""
+        flops = nbytes = 0
+        for step in self.schedule.steps:
+            f, n = step_cost(step, self.schedule.buffers)
+            flops, nbytes = flops + f, nbytes + n
+        peak = self.memory.size + sum(b.nbytes for b in [*self.inputs, *self.results])
+        return {
+            "flops": flops,
+            "bytes": nbytes,
+            "kernels": len(self.schedule.steps),
+            "functions": len(self.functions),
+            "peak_memory": peak,
+            "arena": self.memory.size,
+            "seconds": dict(self.seconds),
+        }
