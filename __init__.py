@@ -1,0 +1,86 @@
+"""tilegrad: from a numerical Python function to its derivatives and its machine code.
+
+``import tilegrad as tg``: arrays and functions by NumPy's names, transforms by JAX's.
+"""
+
+from .engine import tree
+from .engine.array import Array
+from .engine.array import evaluate as eval
+from .engine.config import config
+from .engine.directional import jvp, linear_transpose, linearize, vjp
+from .engine.gradient import grad, stop_gradient, value_and_grad
+from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
+from .engine.jit import jit
+from .engine.signature import shape_dtype as ShapeDtype
+from .engine.trace import trace
+from .engine.vmap import vmap
+from .ir.dtypes import (
+    DType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .ir.errors import (
+    ConvergenceError,
+    DTypeError,
+    RetraceWarning,
+    ShapeError,
+    TilegradError,
+    TracerError,
+    UnsupportedError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "ConvergenceError",
+    "DType",
+    "DTypeError",
+    "RetraceWarning",
+    "ShapeDtype",
+    "ShapeError",
+    "TilegradError",
+    "TracerError",
+    "UnsupportedError",
+    "bool_",
+    "complex64",
+    "complex128",
+    "config",
+    "float32",
+    "float64",
+    "grad",
+    "hessian",
+    "hvp",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "stop_gradient",
+    "trace",
+    "tree",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -161,7 +161,7 @@ def _accumulate(sums: dict[Value, Value], x: Value, part: Value) -> None:
 
 
 # Linear in each operand, but not in several together.
-_BILINEAR = frozenset({"mul", "dot"})
+_BILINEAR = frozenset({"mul", "scale", "dot"})
 # Linear in all operands together: with one of them held fixed they are affine.
 _ADDITIVE = frozenset({"add", "sub"})
 

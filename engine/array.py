@@ -1,7 +1,7 @@
-"""The one array class: an immutable handle of a realized buffer or of a value still to be computed.
+"""The one array class: an immutable handle of a buffer, or of a value still to be computed.
 
-An :class:`Array` wraps one graph value. *Realized*, it holds a NumPy buffer; *pending*, it holds the
-value's place in the web of nodes, and the buffer is computed when somebody looks. Arrays that
+An :class:`Array` wraps one graph value. *Realized*, it holds a NumPy buffer; *pending*, it holds
+the value's place in the web of nodes, and the buffer is computed when somebody looks. Arrays that
 stand for arguments of a function under ``jit`` or ``vmap`` are of the same class: their value
 depends on an ``input`` node and has no buffer. Shape and dtype are always known.
 """
@@ -30,6 +30,7 @@ from .updates import Updates, index, lifted_key
 __all__ = ["Array", "from_numpy", "lift", "public", "wrap"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
 
 @leaf_class
 class Array(Operators, NumPyProtocols):
@@ -300,7 +301,8 @@ def from_numpy(data: np.ndarray[Any, Any], *, copy: bool = True) -> Array:
         Without a copy the caller promises not to write to ``data`` any more.
     """
     dtype = as_dtype(data.dtype)
-    if copy or not data.flags.c_contiguous or data.dtype != dtype.numpy or type(data) is not np.ndarray:
+    plain = type(data) is np.ndarray and data.dtype == dtype.numpy and data.flags.c_contiguous
+    if copy or not plain:
         data = np.array(data, dtype=dtype.numpy, order="C", copy=True, subok=False)
     return Array(data, None, intern(TensorType(data.shape, dtype)))
 
@@ -343,9 +345,7 @@ def public(function: _F) -> _F:
 
     @wraps(function)
     def on_arrays(*args: Any, **kwargs: Any) -> Any:
-        result = function(
-            *[lift(x) for x in args], **{name: lift(x) for name, x in kwargs.items()}
-        )
+        result = function(*[lift(x) for x in args], **{name: lift(x) for name, x in kwargs.items()})
         return wrap(result) if type(result) is Value else lower_to_arrays(result)
 
     return cast("_F", on_arrays)
@@ -375,4 +375,3 @@ def evaluate(*trees: Any) -> Any:
     if arrays:
         realize.realize_arrays(arrays, "tg.eval")
     return trees[0] if len(trees) == 1 else trees
-

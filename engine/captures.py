@@ -118,12 +118,13 @@ class _Scan:
         elif isinstance(function, types.FunctionType):
             self._function(function, None)
         elif not isinstance(function, type):
-            call = getattr(type(function), "__call__", None)
+            call = vars(type(function)).get("__call__")
             if isinstance(call, types.FunctionType) and not _is_library(call.__module__):
                 self._function(call, function)
 
     def _function(self, function: types.FunctionType, owner: Any) -> None:
-        if _is_library(function.__module__):
+        # Not __module__: functools.wraps gives a wrapper the module of what it wraps.
+        if _is_library(function.__globals__.get("__name__")):
             # A transform of ours around the user's function; other library code is constant.
             inner = getattr(function, "__wrapped__", None)
             if inner is not None:

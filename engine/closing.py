@@ -159,8 +159,7 @@ def graph_of(web: Web, names: Sequence[str] = (), title: str = "main") -> Graph:
     """The web as a graph: its leaves become inputs, called ``names`` and then ``c0, c1, ...``."""
     given = [*names, *[f"c{i}" for i in range(len(web.leaves) - len(names))]]
     inputs = [
-        input_node(x.node.types[x.index], name)
-        for x, name in zip(web.leaves, given, strict=True)
+        input_node(x.node.types[x.index], name) for x, name in zip(web.leaves, given, strict=True)
     ]
     rebuilt: list[Node] = []
 
@@ -170,7 +169,6 @@ def graph_of(web: Web, names: Sequence[str] = (), title: str = "main") -> Graph:
         return Value(rebuilt[number // STRIDE], number % STRIDE)
 
     for node, operands in zip(web.nodes, web.operands, strict=True):
-        rebuilt.append(
-            Node(node.op, tuple([value(n) for n in operands]), node.params, node.types, node.location)
-        )
+        inner = tuple([value(n) for n in operands])
+        rebuilt.append(Node(node.op, inner, node.params, node.types, node.location))
     return Graph(tuple(inputs), tuple([value(n) for n in web.outputs]), title)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..ir.location import at_user_line
+from ..ir.ops.operands import set_strict_dtypes
 
 __all__ = ["Config", "config"]
 
@@ -76,6 +77,8 @@ class Config:
             what = "True or False" if wanted is bool else "a positive integer"
             raise at_user_line(TypeError(f"config.{name}: expected {what}, got {value!r}"))
         object.__setattr__(self, name, value)
+        if name == "strict_dtypes":
+            set_strict_dtypes(value)
 
     def __call__(self, **settings: Any) -> Any:
         """A context in which the settings hold; the old ones come back at its end."""
@@ -91,7 +94,7 @@ class Config:
         finally:
             for name, value in before.items():
                 if name in vars(self):
-                    object.__setattr__(self, name, value)
+                    setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"

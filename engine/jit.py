@@ -278,7 +278,8 @@ class Jitted:
         found = self._calls.get(call)
         if found is None:
             spec, leaves = Program.take_apart(tree)
-            types = tuple([type_of(x, self._leaf_names(spec, static)[i]) for i, x in enumerate(leaves)])
+            names = self._leaf_names(spec, static)
+            types = tuple([type_of(x, name) for x, name in zip(leaves, names, strict=True)])
             signature = (self._captures.version(), static, spec, types)
             found = self._programs.get(signature)
             if found is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.errors import DTypeError, TracerError
+from ..ir.graph import Graph
 from ..ir.location import at_user_line
 from ..ir.text import text
 from .signature import collect, type_of
@@ -30,6 +31,11 @@ class Lowered:
         self._program = program
         self._names = list(names)
 
+    @property
+    def graph(self) -> Graph:
+        """The program as traced; captured arrays are further inputs ``c0, c1, ...``."""
+        return self._program.graph()
+
     def as_text(self, stage: str = "ir") -> str:
         """The program in words.
 
@@ -44,11 +50,11 @@ class Lowered:
                 ValueError(f"as_text: expected one of {', '.join(STAGES)}, got {stage!r}")
             )
         if stage == "ir":
-            return text(self._program.graph())
+            return text(self.graph)
         if stage == "optimized":
             from ..ir.passes.manager import optimize
 
-            return text(optimize(self._program.graph()))
+            return text(optimize(self.graph))
         return self._program.plan().as_text(stage)  # type: ignore[no-any-return]
 
     def cost(self) -> Any:

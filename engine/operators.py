@@ -133,7 +133,7 @@ def _refuse_in_place(symbol: str) -> Callable[..., Any]:
 
 
 class Operators:
-    """Operators and methods. A mixin of :class:`~tilegrad.engine.array.Array`, which has the data."""
+    """Operators and methods: a mixin of :class:`.array.Array`, which has the data."""
 
     __slots__ = ()
 

@@ -33,7 +33,12 @@ _ACCUMULATE = {
 # Names that NumPy gives its ufuncs where ours follow another spelling of NumPy's.
 _RENAMED = {"conjugate": "conj", "invert": "bitwise_invert"}
 # Keywords that change nothing for us when they have these values.
-_NEUTRAL = {"casting": ("same_kind",), "order": ("K", "C", None), "subok": (True,), "where": (True,)}
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "casting": ("same_kind",),
+    "order": ("K", "C", None),
+    "subok": (True,),
+    "where": (True,),
+}
 
 
 def _find(name: str, shown: str) -> Callable[..., Any]:

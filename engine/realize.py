@@ -24,7 +24,7 @@ from .config import config
 from .programs import PlanTable, Stats
 from .tracing import MARKS, RUNNING, Marked, describe_input, find_input, is_marked, tracer_error
 
-__all__ = ["buffer_of", "data_node", "intern", "realize_arrays", "realize_values", "stats", "traced"]
+__all__ = ["buffer_of", "data_node", "intern", "realize_arrays", "stats", "traced"]
 
 Buffer = np.ndarray[Any, Any]
 
@@ -256,9 +256,7 @@ def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) ->
     return found
 
 
-def _single_web(
-    node: Node, key: Any, places: dict[int, int], numbers: Sequence[int]
-) -> Web:
+def _single_web(node: Node, key: Any, places: dict[int, int], numbers: Sequence[int]) -> Web:
     """The web of one node over its distinct operands."""
     leaves: list[Value] = []
     for n, x in zip(numbers, node.inputs, strict=True):

@@ -78,8 +78,8 @@ def collect(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> 
         key.append(kind)
         key.append(x.shape)
         key.append(x.dtype)
-        if not x.dtype.isnative:
-            x = x.astype(x.dtype.newbyteorder("="))
+        if not (x.flags.c_contiguous and x.dtype.isnative and x.flags.aligned):
+            x = np.array(x, x.dtype.newbyteorder("="), order="C")  # what programs can read
         special.append(Leaf(len(buffers), None, x))
         buffers.append(x)
     elif kind is dict:

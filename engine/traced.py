@@ -36,8 +36,7 @@ def output_value(x: Any, where: str) -> Value:
         return from_numpy(x)._value
     raise at_user_line(
         DTypeError(
-            f"{where}: expected arrays, numbers or containers of them, got "
-            f"{type(x).__name__} {x!r}"
+            f"{where}: expected arrays, numbers or containers of them, got {type(x).__name__} {x!r}"
         )
     )
 
@@ -112,9 +111,13 @@ class Program:
 
     def describe(self) -> str:
         """``(x: f64[3], n: i64[]~)``."""
-        return "(" + ", ".join(
-            [f"{name}: {x.type}" for name, x in zip(self.names, self.inputs, strict=True)]
-        ) + ")"
+        return (
+            "("
+            + ", ".join(
+                [f"{name}: {x.type}" for name, x in zip(self.names, self.inputs, strict=True)]
+            )
+            + ")"
+        )
 
     # ------------------------------------------------------------------------ running
 
@@ -156,7 +159,11 @@ def _own(result: Any, borrowed: Sequence[Any]) -> Any:
 
 
 def trace_program(
-    call: Callable[..., Any], spec: Any, types: Sequence[TensorType], names: Sequence[str], name: str
+    call: Callable[..., Any],
+    spec: Any,
+    types: Sequence[TensorType],
+    names: Sequence[str],
+    name: str,
 ) -> Program:
     """Run ``call(args, kwargs)`` on stand-ins for its arguments and close what comes back.
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..ir.errors import TracerError
 from ..ir.graph import Node, Value
 from ..ir.location import Location, at_user_line, user_location
-from ..ir.ops.leaves import ALIAS, INPUT, alias, input_node
+from ..ir.ops.leaves import ALIAS, INPUT, input_node
 from ..ir.types import TensorType
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "find_input",
     "is_independent",
     "is_marked",
-    "mark",
     "placeholder",
     "tracer_error",
     "tracing",
@@ -91,11 +90,6 @@ def placeholder(type: TensorType, name: str, trace: Trace) -> Value:
     return input_node(type, name, trace).out
 
 
-def mark(value: Value) -> Value:
-    """The value under a new identity, to differentiate by."""
-    return alias(value)
-
-
 @contextmanager
 def differentiating(marks: Sequence[Value]) -> Iterator[None]:
     """While the function runs, what depends on ``marks`` keeps its history."""
@@ -154,9 +148,9 @@ def tracer_error(what: str, value: Value, found: Node) -> TracerError:
         message = (
             f"{what}: expected an array with values, got {value.type}, which is traced: it depends "
             f"on {describe_input(found)}{where}\n"
-            f"  Under {title} arrays have types but no values. In place of Python's if and while use "
-            f"tg.where, tg.cond or tg.while_loop; make an argument that decides the program static "
-            f"(static_argnums, in_axes=None); or do this outside the function."
+            f"  Under {title} arrays have types but no values. In place of Python's if and while "
+            f"use tg.where, tg.cond or tg.while_loop; make an argument that decides the program "
+            f"static (static_argnums, in_axes=None); or do this outside the function."
         )
     else:
         message = (

@@ -100,7 +100,8 @@ def register_node(
     Examples
     --------
     >>> class Pair:
-    ...     def __init__(self, a, b): self.a, self.b = a, b
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
     >>> register_node(Pair, lambda p: ((p.a, p.b), None), lambda aux, children: Pair(*children))
     >>> leaves(Pair(1.0, [2.0, 3.0]))
     [1.0, 2.0, 3.0]
@@ -194,9 +195,7 @@ def sorted_keys(keys: Iterable[Any]) -> list[Any]:
         return keys
 
 
-def take_apart(
-    tree: Any, out: list[Any], is_leaf: Callable[[Any], bool] | None = None
-) -> Spec:
+def take_apart(tree: Any, out: list[Any], is_leaf: Callable[[Any], bool] | None = None) -> Spec:
     """Append the leaves of ``tree`` to ``out`` and return its structure."""
     if is_leaf is not None and is_leaf(tree):
         out.append(tree)
@@ -325,9 +324,7 @@ def show(spec: Spec) -> str:
 # --------------------------------------------------------------------------- public functions
 
 
-def flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[list[Any], TreeDef]:
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure.
 
     Parameters

@@ -186,6 +186,8 @@ class Lowering:
 
     def place_loop(self, root: Value, domain: tuple[int, ...], reduced: tuple[int, ...]) -> None:
         """Add a root to the last nest that may compute it, else to a new one."""
+        if root.size == 0:
+            return
         draft = _Draft(domain, reduced)
         recorder = self.record(draft, [root])
         needs = max((self.home.get(v, -1) for v in recorder.loads), default=-1)
@@ -201,8 +203,6 @@ class Lowering:
 
     def _nest_for(self, draft: _Draft, root: Value, recorder: Recorder, needs: int) -> int:
         """Position of a nest with the same loops whose results are all that ``root`` waits for."""
-        if root.size == 0:
-            return -1
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
             target = self.drafts[position]
@@ -224,7 +224,10 @@ class Lowering:
         """Record ``roots`` over the draft's loops; fills ``recorder.results``."""
         recorder = Recorder(self.numbers, set(roots), self.report)
         at = draft.indices()
-        recorder.results = [recorder.value(self._body(root), at) for root in roots]
+        if 0 in draft.domain:  # reductions of nothing: the loop that reads never runs
+            recorder.results = [recorder.const(0, self._body(v).dtype) for v in roots]
+        else:
+            recorder.results = [recorder.value(self._body(v), at) for v in roots]
         return recorder
 
     def _body(self, root: Value) -> Value:
@@ -237,9 +240,7 @@ class Lowering:
 
     def finish(self, draft: _Draft) -> list[Nest]:
         """The nest of a draft, with its loops normalized."""
-        roots = [v for v in draft.roots if v.size]
-        if not roots:
-            return []
+        roots = draft.roots
         recorder = self.record(draft, roots)
         stores, reductions = [], []
         outer = draft.outer_indices()

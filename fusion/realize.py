@@ -21,10 +21,10 @@ MOST_INLINED = 160
 EXPENSIVE = 6
 
 _CHEAP = frozenset(
-    "neg add sub mul abs sign floor ceil trunc rint convert select maximum minimum eq ne lt le gt "
-    "ge and or xor not real imag complex conj alias stop_gradient clip copysign strong_mul".split()
+    "neg add sub mul abs sign signbit floor ceil trunc rint convert where maximum minimum eq ne lt "
+    "le gt ge and or xor not real imag complex conj alias stop_gradient copysign scale".split()
 )
-_DIVISIONS = frozenset("div sqrt reciprocal square rsqrt".split())
+_DIVISIONS = frozenset("div sqrt unscale rsqrt integer_power shift_left shift_right".split())
 
 
 def weight(node: Node) -> int:
@@ -81,7 +81,7 @@ def realize(graph: Graph, nodes: Sequence[Node], extra: dict[Value, str]) -> Rea
     for node in graph.inputs:
         result.reasons[Value(node, 0)] = "input"
     for v in graph.outputs:
-        result.add(v, "output of the graph")
+        result.reasons.setdefault(v, "output of the graph")
     for v, reason in extra.items():
         result.add(v, reason)
     for node in nodes:

@@ -89,9 +89,9 @@ class Recorder:
     def _record(self, v: Value, indices: Indices, guard: int) -> int:
         if v in self._reduced:
             return self._reduced[v]
-        if v in self._buffers and v not in self._inline:
-            return self._load(v, indices, guard)
         node = v.node
+        if v in self._buffers and v not in self._inline and not is_inlined_leaf(node):
+            return self._load(v, indices, guard)
         if node.op.kind == "elementwise":
             return self._elementwise(node, indices, guard)
         rule = _RULES.get(node.op.name)
@@ -141,7 +141,7 @@ class Recorder:
 
     def select(self, condition: int, x: int, y: int) -> int:
         dtype = self.tape[x].dtype
-        return self.emit(Instruction("op", dtype, (condition, x, y), op=OPS["select"]))
+        return self.emit(Instruction("op", dtype, (condition, x, y), op=OPS["where"]))
 
     def inside(self, index: Index, low: int, high: int) -> int:
         """Guard ``low <= index < high``; -1 where that is proven."""
@@ -272,7 +272,7 @@ def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
         source.append(position)
     if mode != "fill":
         return r.value(x, tuple(source), guard)
-    fill = r.const(node.param("fill_value"), x.dtype)
+    fill = r.emit(Instruction("const", x.dtype, literal=node.param("fill_value")))
     if inside < 0:
         return r.value(x, tuple(source), guard)
     value = r.value(x, tuple(source), r.both(guard, inside))
@@ -307,7 +307,7 @@ def _position(
         return r.emit(Instruction("op", dtype, args, op=OPS[name]))
 
     if mode == "wrap":
-        wrapped = r.emit(Instruction("op", int64, (number, size), op=OPS["floor_mod"]))
+        wrapped = r.emit(Instruction("op", int64, (number, size), op=OPS["remainder"]))
         return r.dynamic(wrapped, extent), -1
     counted = r.select(op("lt", number, zero), op("add", number, size), number)
     last = r.const(extent - 1, int64)

@@ -159,5 +159,3 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> V
     shape = (*value.shape[:d], count, *value.shape[d:])
     on = eq(expand_dims(value, (d,)), convert(iota(shape, d), value.dtype))
     return convert(on, float64 if dtype is None else as_dtype(dtype))
-
-

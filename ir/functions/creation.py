@@ -133,7 +133,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 def _steps(length: int, dtype: DType) -> Value:
     """0, 1, ... of any number type (counted as int64, so that small types wrap, not overflow)."""
-    if dtype is int64 or dtype.itemsize == 8 and dtype.is_floating:
+    if dtype is int64 or (dtype.itemsize == 8 and dtype.is_floating):
         return iota((length,), 0, dtype)
     return convert(iota((length,)), dtype)
 

@@ -65,9 +65,7 @@ def diagflat(v: Any, k: Any = 0) -> Value:
     return diag(ravel(v), k)
 
 
-def trace(
-    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None
-) -> Value:
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Value:
     """The sum of diagonal ``offset``."""
     from .reductions import sum as total
 

@@ -66,9 +66,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
     inputs, output, arrays = _parse(operands)
     shapes = [as_value(a).shape for a in arrays]
     subscripts = ",".join(inputs) + "->" + output
-    return np.einsum_path(
-        subscripts, *(np.broadcast_to(0.0, s) for s in shapes), optimize=optimize
-    )
+    return np.einsum_path(subscripts, *(np.broadcast_to(0.0, s) for s in shapes), optimize=optimize)
 
 
 # ------------------------------------------------------------------------------- subscripts
@@ -92,7 +90,7 @@ def _parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     ranks = [as_value(a).ndim for a in arrays]
     hidden = [n - len(t.replace("...", "")) for t, n in zip(inputs, ranks, strict=True)]
     for term, extra, array in zip(inputs, hidden, arrays, strict=True):
-        if extra < 0 or extra and "..." not in term:
+        if extra < 0 or (extra and "..." not in term):
             fail(
                 ShapeError(
                     f"einsum: expected an array of {len(term.replace('...', ''))} axes for "
@@ -163,11 +161,7 @@ def _stretch(terms: list[Term]) -> list[Term]:
             if extents.setdefault(c, n) == 1:
                 extents[c] = n
             elif n not in (1, extents[c]):
-                fail(
-                    ShapeError(
-                        f"einsum: expected one extent for {c!r}, got {extents[c]} and {n}"
-                    )
-                )
+                fail(ShapeError(f"einsum: expected one extent for {c!r}, got {extents[c]} and {n}"))
     result = []
     for x, labels in terms:
         thin = [d for d, c in enumerate(labels) if x.shape[d] == 1 != extents[c]]
@@ -221,5 +215,3 @@ def _contract(first: Term, second: Term, needed: set[str]) -> Term:
     )
     free = [c for c in left + right if c not in both]
     return product, "".join(batch + free)
-
-

@@ -113,7 +113,7 @@ def _is_array(item: Any) -> bool:
 
 
 def read_key(x: Value, key: Any) -> tuple[Value, Key]:
-    """The key in normal form, and ``x`` with one axis of extent 1 more for each bool scalar in it."""
+    """The key in normal form, and ``x`` with an axis of extent 1 more for each bool scalar."""
     items = [_item(item) for item in (key if type(key) is tuple else (key,))]
     used = sum(
         (item.ndim if _is_array(item) and item.dtype is bool_ else 1)
@@ -305,9 +305,7 @@ _MERGE: dict[str, Callable[[Any, Any], Value]] = {
 _NAMES = {"multiply": "mul", **{name: name for name in _MERGE}}
 
 
-def index_update(
-    x: Any, key: Any, values: Any, how: str = "set", *, mode: str = "raise"
-) -> Value:
+def index_update(x: Any, key: Any, values: Any, how: str = "set", *, mode: str = "raise") -> Value:
     """``x`` with ``values`` written, added, ... at ``key``: the value of ``x.at[key].set(values)``.
 
     Parameters
@@ -477,11 +475,7 @@ def put_along_axis(
         x, axis = reshape(x, (x.size,)), 0
     d = one_axis("put_along_axis", axis, x.ndim)
     if places.ndim != x.ndim:
-        fail(
-            ShapeError(
-                f"put_along_axis: expected indices of {x.ndim} axes, got {places.type}"
-            )
-        )
+        fail(ShapeError(f"put_along_axis: expected indices of {x.ndim} axes, got {places.type}"))
     shape = tuple(places.shape[e] if e == d else n for e, n in enumerate(x.shape))
     places = broadcast_to(places, shape)
     every = [places if e == d else iota(shape, e) for e in range(x.ndim)]
@@ -497,5 +491,3 @@ def scatter_sum(x: Value, places: Any, updates: Any, *, drop: bool = False) -> V
         index_ = where(lt(index_, 0), x.shape[0], index_)
     change = convert(as_value(updates), x.dtype)
     return scatter(x, change, index_, how="add", mode="fill" if drop else "raise")
-
-

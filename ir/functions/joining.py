@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -172,12 +173,13 @@ def unstack(x: Any, *, axis: Any = 0) -> tuple[Value, ...]:
     value = as_value(x)
     d = one_axis("unstack", axis, value.ndim)
     return tuple(
-        views.reshape(slice_axis(value, d, i, i + 1), _without(value, d)) for i in range(value.shape[d])
+        views.reshape(slice_axis(value, d, i, i + 1), _without(value, d))
+        for i in range(value.shape[d])
     )
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Value]:
-    """Pieces of ``ary``: as many as stated (the first ones longer), or slice_axis before each index."""
+    """Pieces of ``ary``: as many as stated (the first ones longer), or cut before each index."""
     value = as_value(ary)
     d = one_axis("split", axis, value.ndim)
     extent = value.shape[d]
@@ -192,7 +194,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Value
         points = static_ints("split", "the indices", indices_or_sections)
         edges = [0, *points, extent]
     pieces = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         start, stop, _ = slice(low, high).indices(extent)
         pieces.append(slice_axis(value, d, start, max(start, stop)))
     return pieces
@@ -203,7 +205,7 @@ def _plain(x: Any) -> Any:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Value]:
-    """Equal pieces of ``ary`` along ``axis``, or pieces slice_axis before each of the given indices."""
+    """Equal pieces of ``ary`` along ``axis``, or pieces cut before each of the given indices."""
     value = as_value(ary)
     if np.ndim(_plain(indices_or_sections)) == 0:
         sections = static_int("split", "the number of sections", indices_or_sections)
@@ -337,5 +339,3 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Value:
     shape = (*value.shape[:d], count, *value.shape[d + 1 :])
     both = (value, views.broadcast_to(convert(new, value.dtype), shape))
     return _pick(concatenate(both, d), order, d)
-
-

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..graph import Value
-from ..ops import conj, dot as general_dot
+from ..ops import conj
+from ..ops import dot as general_dot
 from ..ops import matmul as _matmul
 from ..ops import outer as _outer
 from ..ops import tensordot as _tensordot
@@ -50,9 +51,7 @@ def dot(a: Any, b: Any) -> Value:
         return x * y
     d = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[d]:
-        fail(
-            ShapeError(f"dot: expected equal inner extents, got {describe((x.type, y.type))}")
-        )
+        fail(ShapeError(f"dot: expected equal inner extents, got {describe((x.type, y.type))}"))
     return general_dot(x, y, contract=((x.ndim - 1,), (d,)))
 
 
@@ -62,9 +61,7 @@ def inner(a: Any, b: Any) -> Value:
     if x.ndim == 0 or y.ndim == 0:
         return x * y
     if x.shape[-1] != y.shape[-1]:
-        fail(
-            ShapeError(f"inner: expected equal last extents, got {describe((x.type, y.type))}")
-        )
+        fail(ShapeError(f"inner: expected equal last extents, got {describe((x.type, y.type))}"))
     return general_dot(x, y, contract=((x.ndim - 1,), (y.ndim - 1,)))
 
 
@@ -114,8 +111,7 @@ def vecmat(x1: Any, x2: Any) -> Value:
 
 
 def kron(a: Any, b: Any) -> Value:
-    """Kronecker product: blocks ``a[i, j] * b``; the shorter shape is filled up with ones in front.
-    """
+    """Kronecker product: blocks ``a[i, j] * b``; the shorter shape gets ones in front."""
     x, y = promoted(a, b)
     ndim = max(x.ndim, y.ndim)
     left = (1,) * (ndim - x.ndim) + x.shape
@@ -139,8 +135,7 @@ def cross(
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         fail(
             ShapeError(
-                f"cross: expected vectors of 3 (or 2) components, got "
-                f"{describe((x.type, y.type))}"
+                f"cross: expected vectors of 3 (or 2) components, got {describe((x.type, y.type))}"
             )
         )
     shape = broadcast_shapes(x.shape[:-1], y.shape[:-1])
@@ -197,7 +192,11 @@ def multi_dot(arrays: Any) -> Value:
     if column:
         values[-1] = expand_dims(values[-1], (1,))
     if any(v.ndim != 2 for v in values):
-        fail(ShapeError(f"multi_dot: expected matrices, got {describe(tuple(v.type for v in values))}"))
+        fail(
+            ShapeError(
+                f"multi_dot: expected matrices, got {describe(tuple(v.type for v in values))}"
+            )
+        )
     extents = [values[0].shape[0], *(v.shape[1] for v in values)]
     count = len(values)
     cost = [[0.0] * count for _ in range(count)]

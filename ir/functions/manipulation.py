@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import bool_, int64
 from ..errors import ShapeError
 from ..graph import Value
 from ..ops import shape as views
+from ..ops.leaves import iota
+from ..ops.operands import as_value, convert
+from ..ops.operands import broadcast_shapes as _broadcast_shapes
 from ..ops.slicing import flip as _flip
 from ..ops.slicing import slice_axis
-from ..ops.leaves import iota
-from ..ops.operands import as_value, broadcast_shapes as _broadcast_shapes, convert
 from ..types import TensorType
-from ..dtypes import bool_, int64
 from .arguments import axes_of, fail, one_axis, shape_of, static_int, static_ints
 from .concrete import known
 
@@ -245,7 +246,9 @@ def _roll_one(x: Value, shift: Any, axis: int) -> Value:
     by = static_int("roll", "shift", shift) % max(extent, 1)
     if by == 0:
         return x
-    return concatenate((slice_axis(x, axis, extent - by, extent), slice_axis(x, axis, 0, extent - by)), axis)
+    return concatenate(
+        (slice_axis(x, axis, extent - by, extent), slice_axis(x, axis, 0, extent - by)), axis
+    )
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Value:
@@ -265,5 +268,3 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Value:
     if turns == 1:
         return swapaxes(flip(value, j), i, j)
     return flip(swapaxes(value, i, j), j)
-
-

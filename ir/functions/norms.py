@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ShapeError, UnsupportedError
 from ..graph import Value
+from ..location import at_user_line
 from ..ops import (
     abs_,
     eq,
@@ -68,9 +69,7 @@ def _power_sum(x: Value, axes: tuple[int, ...], p: float) -> Value:
     return where(nothing, 0.0, root * largest)
 
 
-def vector_norm(
-    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
-) -> Value:
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Value:
     """Norm of the elements over ``axis`` as of one vector.
 
     ``ord``: 2 (default), inf, -inf, 0 (the number of elements that are not 0) or any number p, for
@@ -124,7 +123,9 @@ def _matrix_norm(x: Value, ord: Any, row: int, column: int, keepdims: bool) -> V
                 op="norm",
             )
         )
-    fail(ValueError(f"norm: expected ord 'fro', 1, -1, inf or -inf for matrices, got {ord!r}"))
+    raise at_user_line(
+        ValueError(f"norm: expected ord 'fro', 1, -1, inf or -inf for matrices, got {ord!r}")
+    )
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Value:
@@ -149,7 +150,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     if axis is None:
         if ord is None:
             result = vector_norm(reshape(value, (value.size,)))
-            return reshape(result, keep_axes(value.shape, range(value.ndim))) if keepdims else result
+            return (
+                reshape(result, keep_axes(value.shape, range(value.ndim))) if keepdims else result
+            )
         axes: tuple[int, ...] = tuple(range(value.ndim))
     else:
         listed = static_ints("norm", "axis", axis)
@@ -160,4 +163,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
         if axes[0] == axes[1]:
             fail(ShapeError(f"norm: expected two distinct axes, got {axis}"))
         return _matrix_norm(value, ord, *axes, keepdims)
-    fail(ShapeError(f"norm: expected one or two axes, got {len(axes)} of {value.type}"))
+    raise at_user_line(
+        ShapeError(f"norm: expected one or two axes, got {len(axes)} of {value.type}")
+    )

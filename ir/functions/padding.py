@@ -89,7 +89,7 @@ def _pairs(what: str, x: Any, ndim: int) -> np.ndarray[Any, Any]:
 
 
 def _constant(x: Value, widths: np.ndarray[Any, Any], fill: Any) -> Value:
-    if type(fill) is Value and fill.ndim == 0 or np.ndim(_data(fill)) == 0:
+    if (type(fill) is Value and fill.ndim == 0) or np.ndim(_data(fill)) == 0:
         filler = convert(as_value(fill), x.dtype)
         return pad_constant(x, filler, widths[:, 0].tolist(), widths[:, 1].tolist())
     fills = _pairs("constant_values", fill, x.ndim)

@@ -69,7 +69,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     NaN if there is a NaN, and of nothing. The derivative belongs to the elements that a stable
     sort puts in the middle.
     """
-    line, axes, kept = _lined("median", a, axis)
+    line, _, kept = _lined("median", a, axis)
     extent, last = line.shape[-1], line.ndim - 1
     if extent == 0:
         result = broadcast(constant(math.nan, line.dtype), line.shape[:-1], ())
@@ -207,4 +207,3 @@ def _between(low: Value, high: Value, part: Value) -> Value:
     gap = high - low
     inner = where(lt(part, 0.5), low + gap * part, high - gap * (1.0 - part))
     return where(eq(low, high), low, inner)
-

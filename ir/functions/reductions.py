@@ -1,4 +1,4 @@
-"""Reductions with NumPy's arguments: sum, prod, max, min, any, all, mean, var, std, their nan-forms.
+"""Reductions with NumPy's arguments: sum, prod, max, min, any, all, mean, var, std, nan-forms.
 
 float32 means and variances are computed in float64 and rounded once (numerics 7).
 """
@@ -22,13 +22,17 @@ from ..ops import (
     maximum,
     min_,
     minimum,
-    prod as _prod,
     sqrt,
     sum_,
-    where as select,
 )
 from ..ops import argmax as _argmax
 from ..ops import argmin as _argmin
+from ..ops import (
+    prod as _prod,
+)
+from ..ops import (
+    where as select,
+)
 from ..ops.leaves import constant
 from ..ops.operands import as_value, convert
 from ..ops.reductions import wide
@@ -125,9 +129,7 @@ def prod(
     return total if initial is None else _typed(total * initial, dtype)
 
 
-def _extremum(
-    name: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
-) -> Value:
+def _extremum(name: str, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Value:
     x = as_value(a)
     reduce, pick = (max_, maximum) if name == "max" else (min_, minimum)
     if where is not None and where is not True:
@@ -428,5 +430,3 @@ def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     """The place of the first minimum that is not NaN; see :func:`nanargmax`."""
     return _nan_argument("nanargmin", a, axis, keepdims)
-
-

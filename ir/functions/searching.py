@@ -128,9 +128,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def piecewise(
-    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
-) -> Value:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Value:
     """For each element the value of the last function whose condition holds.
 
     Parameters
@@ -151,8 +149,10 @@ def piecewise(
     conditions = as_value(condlist) if type(condlist) is Value else condlist
     if type(conditions) is Value or not isinstance(conditions, (list, tuple)):
         conditions = [as_value(conditions)]
-    elif conditions and not isinstance(conditions[0], (list, tuple)) and not np.ndim(
-        conditions[0].type.shape if type(conditions[0]) is Value else conditions[0]
+    elif (
+        conditions
+        and not isinstance(conditions[0], (list, tuple))
+        and not np.ndim(conditions[0].type.shape if type(conditions[0]) is Value else conditions[0])
     ):
         conditions = [as_value(conditions)] if value.ndim else [as_value(c) for c in conditions]
     conditions = [convert(as_value(c), bool_) for c in conditions]
@@ -244,7 +244,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Value, ...]:
     extents = shape_of("unravel_index", shape)
     rest = convert(as_value(indices), int64)
     data, size = known(rest), math.prod(extents)
-    if data is not None and data.size and not (0 <= data.min() and data.max() < size):
+    if data is not None and data.size and not (data.min() >= 0 and data.max() < size):
         wrong = data.max() if data.max() >= size else data.min()
         fail(
             IndexError(f"unravel_index: index {wrong} is out of bounds for an array of size {size}")
@@ -262,15 +262,13 @@ def ravel_multi_index(multi_index: Any, dims: Any) -> Value:
     parts = multi_index if isinstance(multi_index, (list, tuple)) else _rows(multi_index)
     if len(parts) != len(extents):
         fail(
-            ShapeError(
-                f"ravel_multi_index: expected {len(extents)} index arrays, got {len(parts)}"
-            )
+            ShapeError(f"ravel_multi_index: expected {len(extents)} index arrays, got {len(parts)}")
         )
     total: Value | None = None
     for axis, (part, extent) in enumerate(zip(operands("ravel", *parts), extents, strict=True)):
         place = convert(part, int64)
         data = known(place)
-        if data is not None and data.size and not (0 <= data.min() and data.max() < extent):
+        if data is not None and data.size and not (data.min() >= 0 and data.max() < extent):
             fail(
                 IndexError(
                     f"ravel_multi_index: expected indices in [0, {extent}) for axis {axis}, got "
@@ -279,5 +277,3 @@ def ravel_multi_index(multi_index: Any, dims: Any) -> Value:
             )
         total = place if total is None else total * extent + place
     return total if total is not None else constant(0, int64)
-
-

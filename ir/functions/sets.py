@@ -75,13 +75,13 @@ def unique(
     """
     x = as_value(ar)
     data = concrete("unique", "ar", x)
-    _, first, inverse, counts = np.unique(
-        data, True, True, True, axis=axis, equal_nan=equal_nan
-    )
+    _, first, inverse, counts = np.unique(data, True, True, True, axis=axis, equal_nan=equal_nan)
     d = None if axis is None else one_axis("unique", axis, x.ndim)
     results = [take(x, constant(first, int64), d)]
     for wanted, extra in (
-        (return_index, first), (return_inverse, inverse), (return_counts, counts)
+        (return_index, first),
+        (return_inverse, inverse),
+        (return_counts, counts),
     ):
         if wanted:
             results.append(constant(extra, int64))

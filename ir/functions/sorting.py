@@ -20,7 +20,9 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 def _line(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Value, int]:
     if kind not in _KINDS or order is not None:
-        fail(ValueError(f"{name}: expected a kind of {_KINDS} and no order, got {kind!r}, {order!r}"))
+        fail(
+            ValueError(f"{name}: expected a kind of {_KINDS} and no order, got {kind!r}, {order!r}")
+        )
     x = as_value(a)
     if axis is None:
         return reshape(x, (x.size,)), 0

@@ -23,8 +23,10 @@ from ..ops import (
     le,
     log,
     log1p,
+    logaddexp,
     logical_and,
     logical_not,
+    logistic,
     lt,
     stop_gradient,
     where,
@@ -137,15 +139,8 @@ def log_softmax(x: Any, axis: Any = -1) -> Value:
 
 
 def sigmoid(x: Any) -> Value:
-    """``1 / (1 + exp(-x))``: with z = exp(-|x|) it is 1 / (1 + z) or z / (1 + z).
-
-    |x| is written as a choice of sign, not with ``abs``: each branch is then the analytic function
-    up to and including 0, and all derivatives are right there.
-    """
-    value = _real("sigmoid", x)
-    right = ge(value, 0)
-    z = exp(where(right, -value, value))
-    return where(isnan(value), value, where(right, 1.0, z) / (1.0 + z))
+    """``1 / (1 + exp(-x))``, which never overflows."""
+    return logistic(_real("sigmoid", x))
 
 
 def expit(x: Any) -> Value:
@@ -154,10 +149,8 @@ def expit(x: Any) -> Value:
 
 
 def softplus(x: Any) -> Value:
-    """``log(1 + exp(x))`` as max(x, 0) + log1p(exp(-|x|)), with |x| chosen as in :func:`sigmoid`."""
-    value = _real("softplus", x)
-    right = ge(value, 0)
-    return where(right, value, 0.0) + log1p(exp(where(right, -value, value)))
+    """``log(1 + exp(x))`` as max(x, 0) + log1p(exp(-|x|)); its derivative is the sigmoid."""
+    return logaddexp(_real("softplus", x), 0.0)
 
 
 def log_sigmoid(x: Any) -> Value:
@@ -191,9 +184,7 @@ def xlogy(x: Any, y: Any) -> Value:
     """
     p, q = inexact_operands("xlogy", x, y)
     # only there is 0 * log(y) not 0
-    singular = logical_and(
-        eq(p, 0), logical_not(logical_and(gt(q, 0), lt(q, math.inf)))
-    )
+    singular = logical_and(eq(p, 0), logical_not(logical_and(gt(q, 0), lt(q, math.inf))))
     singular = logical_and(singular, logical_not(isnan(q)))
     return where(singular, 0.0, p * log(where(singular, 1.0, q)))
 
@@ -201,9 +192,7 @@ def xlogy(x: Any, y: Any) -> Value:
 def xlog1py(x: Any, y: Any) -> Value:
     """``x * log1p(y)``, and 0 where x is 0 (unless y is NaN); derivatives as in :func:`xlogy`."""
     p, q = inexact_operands("xlog1py", x, y)
-    singular = logical_and(
-        eq(p, 0), logical_not(logical_and(gt(q, -1), lt(q, math.inf)))
-    )
+    singular = logical_and(eq(p, 0), logical_not(logical_and(gt(q, -1), lt(q, math.inf))))
     singular = logical_and(singular, logical_not(isnan(q)))
     return where(singular, 0.0, p * log1p(where(singular, 0.0, q)))
 
@@ -237,5 +226,3 @@ def ndtr(x: Any) -> Value:
     """The normal distribution function, ``erfc(-x / sqrt(2)) / 2``: no cancellation on the left."""
     value = _real("ndtr", x)
     return 0.5 * erfc(value * -math.sqrt(0.5))
-
-

@@ -33,8 +33,8 @@ from .concrete import concrete, known
 from .creation import linspace, zeros
 from .indexing import scatter_sum
 from .manipulation import ravel
-from .reductions import amax, amin, mean
 from .reductions import all as all_of
+from .reductions import amax, amin, mean
 from .searching import searchsorted
 
 __all__ = [
@@ -297,9 +297,7 @@ def histogram(
 # ----------------------------------------------------------------------------- comparing
 
 
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Value:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Value:
     """Whether ``|a - b| <= atol + rtol |b|``, elementwise; equal infinities are close."""
     x, y = operands("isclose", a, b)
     if not y.dtype.is_inexact:
@@ -334,5 +332,3 @@ def array_equiv(a1: Any, a2: Any) -> Value:
     except ShapeError:
         return constant(False, bool_)
     return all_of(eq(x, y))
-
-

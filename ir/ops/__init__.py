@@ -15,7 +15,7 @@ from .gather import gather, take_along_axis
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .integers import floor_divide, fmod, remainder
 from .leaves import alias, constant, iota
-from .logarithm import log, log10, log1p, log2
+from .logarithm import log, log1p, log2, log10
 from .logic import (
     and_,
     logical_and,

@@ -13,7 +13,10 @@ from .elementwise import elementwise
 from .operands import inexact_operands, operands
 from .scaling import scale, unscale
 
-__all__ = ["ADD", "DIV", "MUL", "NEG", "SUB", "add", "complex_div", "complex_mul", "div", "mul", "neg", "sub"]
+__all__ = [
+    *("ADD", "DIV", "MUL", "NEG", "SUB"),
+    *("add", "complex_div", "complex_mul", "div", "mul", "neg", "sub"),
+]
 
 
 def _add(h: Any, x: Any, y: Any) -> Any:

@@ -33,9 +33,7 @@ def _comparison(name: str, reference: Callable[..., Any], on_bool: Callable[...,
         name,
         kinds="biuf",
         reference=reference,
-        scalar=lambda h, x, y: (
-            on_bool(h, x, y) if h.dtype(x).is_bool else getattr(h, name)(x, y)
-        ),
+        scalar=lambda h, x, y: on_bool(h, x, y) if h.dtype(x).is_bool else getattr(h, name)(x, y),
         result=bool_,
         doc=f"x {_SYMBOLS[name]} y; false when an operand is NaN; complex numbers have no order.",
         samples=between((-5, 5), (-5, 5)),

@@ -74,9 +74,7 @@ IMAG = elementwise(
     scalar=None,
     complex_scalar=lambda h, x: x[1],
     partials=(lambda t, x, out: imag(t),),
-    transpose=lambda node, cotangent, linear: (
-        complex_(zeros_of(cotangent.type), neg(cotangent)),
-    ),
+    transpose=lambda node, cotangent, linear: (complex_(zeros_of(cotangent.type), neg(cotangent)),),
     result=_part,
     doc="The imaginary part.",
     samples=between((-3, 3)),

@@ -19,8 +19,10 @@ from ..types import TensorType, describe
 from .arithmetic import MUL
 from .comparison import eq, gt, lt
 from .elementwise import batch_elementwise
+from .exponential import exp
 from .extrema import MAX, MIN
 from .fill import filled, zeros_of
+from .logarithm import log
 from .operands import as_value, inexact_operands
 from .reductions import SUM, countable
 from .registry import register
@@ -325,8 +327,6 @@ def logcumsumexp(x: Any, axis: int | None = None, reverse: bool = False) -> Valu
     recurrence and the result is m_k + log(s_k). Where no term is above -inf yet the result is
     -inf and its derivative 0.
     """
-    from .exponentials import exp, log  # the only composite here
-
     (value,) = inexact_operands("logcumsumexp", x, kinds="f")
     if axis is None:
         value, axis = reshape(value, (value.size,)), 0

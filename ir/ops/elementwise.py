@@ -1,8 +1,9 @@
-"""What all elementwise ops share: the type rule, the tangent rule from partial derivatives, batching.
+"""What all elementwise ops share: type rule, tangent rule from partial derivatives, batching.
 
 An elementwise record is a row: name, accepted kinds, NumPy reference, scalar program, partial
-derivatives, transpose. The partials read as formulas: ``partials=(lambda t, x, out: t * cos(x),)``
-is the rule of ``sin``; ``t`` is the tangent of that operand.
+derivatives, transpose. The partials read as formulas: the rule of ``sin`` is ``partials=(lambda t, x,
+out: scale(t, cos(x)),)``, where ``t`` is the tangent of that operand and :func:`~.scaling.scale` a
+product in which a zero tangent stays zero.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def elementwise(
         Fields of :class:`~tilegrad.ir.graph.Op`.
     partials : sequence of (callable or None), optional
         One an operand: ``partial(t, *operands, out=) -> Value | None``, the contribution of that
-        operand's tangent; params of the node come by keyword too. ``None`` is the zero derivative. No ``partials`` at all: the op is
-        piecewise constant or has integer results.
+        operand's tangent; params of the node come by keyword too. ``None`` is the zero derivative.
+        No ``partials`` at all: the results are bools or integers.
     result : DType or callable, optional
         Result dtype, or a function from the operand dtype to it. Default: the operand dtype.
     """

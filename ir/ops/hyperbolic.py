@@ -124,7 +124,7 @@ ATANH = elementwise(
     kinds="f",
     reference=np.arctanh,
     scalar=programs.atanh,
-    partials=(lambda t, x, out: unscale(t, (1 - x) * (1 + x)),),
+    partials=(lambda t, x, out: unscale(t, scale(1 - x, 1 + x, symmetric=True)),),
     doc="Inverse of tanh: infinite at -1 and 1, NaN outside, where the derivative keeps the value "
     "of its formula.",
     samples=between((-0.9, 0.9)),

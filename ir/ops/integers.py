@@ -88,8 +88,8 @@ FLOOR_DIVIDE = _division(
     np.floor_divide,
     programs.floor_divide,
     (None, None),
-    "floor(x / y) of the exact quotient; float quotients as Python and NumPy round them, zeros keep "
-    "the sign of x / y.",
+    "floor(x / y) of the exact quotient; float quotients as Python and NumPy round them, zeros "
+    "keep the sign of x / y.",
 )
 
 

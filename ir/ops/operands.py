@@ -27,7 +27,16 @@ __all__ = [
     "convert",
     "inexact_operands",
     "operands",
+    "set_strict_dtypes",
 ]
+
+# Whether mixing floating widths is an error instead of a promotion (``config.strict_dtypes``).
+_strict = [False]
+
+
+def set_strict_dtypes(on: bool) -> None:
+    """Refuse to mix floating widths from now on, or promote again."""
+    _strict[0] = on
 
 
 def as_value(x: Any) -> Value:
@@ -43,11 +52,23 @@ def common_dtype(types: Sequence[TensorType]) -> DType:
         if t.weak:
             weak = t.dtype if weak is None else promote(weak, t.dtype)
         else:
+            if strong is not None and strong is not t.dtype and _strict[0]:
+                _refuse_mixture(strong, t.dtype)
             strong = t.dtype if strong is None else promote(strong, t.dtype)
     if strong is None:
         assert weak is not None
         return weak
     return strong if weak is None else promote_weak(strong, weak)
+
+
+def _refuse_mixture(a: DType, b: DType) -> None:
+    if a.is_inexact and b.is_inexact and a.real is not b.real:
+        raise at_user_line(
+            DTypeError(
+                f"strict_dtypes: expected operands of one floating width, got {a} and {b}; "
+                f"convert one with astype"
+            )
+        )
 
 
 def broadcast_shapes(name: str, types: Sequence[TensorType]) -> Shape:

@@ -16,7 +16,6 @@ from .arithmetic import complex_mul, div
 from .comparison import eq, le
 from .domains import between, draw, with_params
 from .elementwise import elementwise
-
 from .logarithm import log
 from .operands import as_value, common_dtype, convert, inexact_operands, operands
 from .scaling import scale, unscale
@@ -188,7 +187,8 @@ def power(x: Any, y: Any) -> Value:
             raise at_user_line(ValueError(_NEGATIVE_EXPONENT))
         if base.dtype.is_complex or y == -1:
             return reciprocal(integer_power(base, -y))
-    return make(POW, operands("power", *values, kinds="iufc", dtype=int8 if dtype.is_bool else None))
+    promoted = int8 if dtype.is_bool else None  # two bools (NumPy)
+    return make(POW, operands("power", *values, kinds="iufc", dtype=promoted))
 
 
 def square(x: Any) -> Value:

@@ -88,7 +88,8 @@ def scale(t: Any, factor: Any, *, symmetric: bool = False) -> Value:
         which has the same bits.
     symmetric : bool
         A zero factor wins over an infinite ``t`` too. For products of two tangents, as they come
-        up in second derivatives; elsewhere a zero factor must not hide a NaN.
+        up in second derivatives; elsewhere a zero factor must not hide a NaN. Also for a primal
+        product such as ``1 - x^2 = (1 - x)(1 + x)``, whose own partials meet infinities.
     """
     if isinstance(factor, (int, float)) and isfinite(factor):
         return t * factor  # type: ignore[no-any-return]

@@ -225,6 +225,8 @@ def _last_writers(node: Node) -> Value:
 
 def _scatter_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Any:
     updates, index, how = node.inputs[1], node.inputs[2], node.param("how")
+    if how in ("min", "max") or (how == "mul" and linear[1]):
+        return (None,) * len(node.inputs)  # not linear in these
     x_bar = updates_bar = None
     if linear[0]:
         x_bar = cotangent

@@ -132,8 +132,11 @@ def _extremum(name: str, choose: Callable[..., Any], sign: float, beyond: Any, s
     """``beyond(x, y)``: x wins. A NaN counts as a tie."""
 
     def share(t: Value, own: Value, other: Value, weight: float) -> Value:
-        tied = scale(t, weight) if weight else zeros_of(t.type)
-        return where(beyond(own, other), t, where(beyond(other, own), zeros_of(t.type), tied))
+        nothing = zeros_of(t.type)
+        if weight == 0:
+            return where(beyond(own, other), t, nothing)
+        lost = where(beyond(other, own), nothing, scale(t, weight) if weight < 1 else t)
+        return lost if weight == 1 else where(beyond(own, other), t, lost)
 
     return elementwise(
         name,
@@ -173,7 +176,7 @@ def maximum(x: Any, y: Any, *, tie: float = 0.5) -> Value:
 
 
 def minimum(x: Any, y: Any, *, tie: float = 0.5) -> Value:
-    """The smaller of two values; NaN wins, ``-0`` is below ``+0``. ``tie`` as in :func:`maximum`."""
+    """The smaller of two values; NaN wins, ``-0`` is below ``+0``; see :func:`maximum`."""
     return make(MINIMUM, operands("minimum", x, y, kinds="biuf"), tie=float(tie))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..errors import ShapeError
 from ..graph import Node, Value, make
 from ..location import at_user_line
 from ..types import Shape, TensorType
+from .domains import draw
 from .registry import register
 
 __all__ = [
@@ -40,6 +41,16 @@ def axis_index(name: str, axis: int, ndim: int) -> int:
     return axis + ndim if axis < 0 else axis
 
 
+def _samples(*params: dict[str, Any]) -> Callable[..., Any]:
+    """A ``samples`` field: an operand of shape (2, 3, 4) for each set of params."""
+
+    def pairs(rng: Any, dtype: Any) -> Any:
+        for chosen in params:
+            yield (draw(rng, dtype, -3, 3, size=24).reshape(2, 3, 4),), chosen
+
+    return pairs
+
+
 # ------------------------------------------------------------------------------------- reshape
 
 
@@ -66,6 +77,7 @@ RESHAPE = register(
     transpose=lambda node, cotangent, linear: (reshape(cotangent, node.inputs[0].shape),),
     batch=_reshape_batch,
     doc="The same elements in C order under another shape.",
+    samples=_samples({"shape": (4, 6)}, {"shape": (24,)}, {"shape": (1, 2, 1, 12)}),
 )
 
 
@@ -134,6 +146,7 @@ TRANSPOSE = register(
     ),
     batch=_transpose_batch,
     doc="Axis d of the result is axis axes[d] of the operand.",
+    samples=_samples({"axes": (2, 0, 1)}, {"axes": (1, 0, 2)}),
 )
 
 
@@ -190,6 +203,9 @@ BROADCAST = register(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     doc="Operand axis d becomes result axis axes[d] (increasing); the other axes repeat it.",
+    samples=_samples(
+        {"shape": (2, 5, 3, 4), "axes": (0, 2, 3)}, {"shape": (2, 3, 4, 1), "axes": (0, 1, 2)}
+    ),
 )
 
 

@@ -154,19 +154,21 @@ def logaddexp2(x: Any, y: Any) -> Value:
 
 
 def _sine_ratio_value(x: Any, *, n: int) -> Any:
-    """Quadrature of ``int_0^1 s^n cos(x s + n pi / 2) ds`` for small x, else the recurrence."""
+    """In extended precision: ``x f_n + n f_(n-1) = sin^(n)(x)``, near 0 the power series."""
     wide = x.astype(np.longdouble)
-    far = np.abs(wide) > max(4, n)
-    u = np.where(far, wide, 1)
-    value = np.sin(u) / u
+    near = np.abs(wide) < (max(4, n) if n else 0.5)
+    u = np.where(near, 1, wide)
+    turns = np.sin(u), np.cos(u), -np.sin(u), -np.cos(u)
+    value = turns[0] / u
     for k in range(1, n + 1):
-        value = ((np.sin, np.cos, lambda v: -np.sin(v), lambda v: -np.cos(v))[k % 4](u) - k * value) / u
-    nodes, weights = np.polynomial.legendre.leggauss(32)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    angle = np.where(far, 0, wide)[..., None] * nodes
-    wave = (np.cos, lambda v: -np.sin(v), lambda v: -np.cos(v), np.sin)[n % 4](angle)
-    near = np.sum(weights * nodes**n * wave, axis=-1)
-    return np.where(far, value, near).astype(x.dtype)
+        value = (turns[k % 4] - k * value) / u
+    v = np.where(near, wide, 0)
+    series, power = np.zeros_like(v), v ** (n % 2)  # power: (-1)^k v^m / m!, m = 2k - n
+    sign = (-1) ** ((n + 1) // 2)
+    for m in range(n % 2, 80 + n, 2):
+        series = series + sign * power / (m + n + 1)
+        power, sign = power * v * v / ((m + 1) * (m + 2)), -sign
+    return np.where(near, series, value).astype(x.dtype)
 
 
 SINE_RATIO = elementwise(

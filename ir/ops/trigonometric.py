@@ -82,7 +82,7 @@ def tan(x: Any) -> Value:
 
 def _arc_slope(x: Value) -> Value:
     """``1 / sqrt(1 - x^2)``, factored so that it is accurate near the ends."""
-    return rsqrt((1 - x) * (1 + x))
+    return rsqrt(scale(1 - x, 1 + x, symmetric=True))
 
 
 ASIN = elementwise(

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..graph import Graph, Literal, Node, Value, make
+from ..ops.arithmetic import DIV, MUL
 from ..ops.leaves import CONSTANT
 from ..ops.shape import BROADCAST, RESHAPE, TRANSPOSE
 from ..rewrite import rewrite_graph
@@ -24,7 +25,11 @@ Rule = Callable[[Node], "Value | None"]
 
 
 def canonicalize(graph: Graph) -> Graph:
-    """``graph`` with views collapsed and operations without effect dropped."""
+    """``graph`` with views collapsed and operations without effect dropped.
+
+    For programs that are not differentiated any more: ``alias`` and ``stop_gradient``, which matter
+    to transforms alone, go.
+    """
     return rewrite_graph(graph, _simplest)
 
 
@@ -69,6 +74,12 @@ def _is(x: Value, number: float) -> bool:
     if found is None or found != number:
         return False
     return found.dtype.kind != "f" or bool(np.signbit(found) == np.signbit(number))
+
+
+def _is_finite_number(x: Value) -> bool:
+    """Whether ``x`` is one finite number other than zero, everywhere."""
+    found = _uniform(x)
+    return found is not None and bool(np.isfinite(found)) and bool(found != 0)
 
 
 def _operand_of(node: Node, name: str) -> Node | None:
@@ -119,6 +130,20 @@ def _multiply_by_one(node: Node) -> Value | None:
 def _divide_by_one(node: Node) -> Value | None:
     x, y = node.inputs
     return x if not x.dtype.is_complex and _is(y, 1) else None
+
+
+def _scale_plainly(node: Node) -> Value | None:
+    """A strong zero differs from a product only where that is ``0 * inf`` or ``0 * NaN``."""
+    if node.types[0].dtype.is_complex or not any(map(_is_finite_number, node.inputs)):
+        return None
+    return make(MUL, node.inputs)
+
+
+def _unscale_plainly(node: Node) -> Value | None:
+    divisor = node.inputs[1]
+    if node.types[0].dtype.is_complex or not _is_finite_number(divisor):
+        return None
+    return make(DIV, node.inputs)
 
 
 def _where_known(node: Node) -> Value | None:
@@ -223,7 +248,8 @@ def _transpose_of_broadcast(node: Node) -> Value | None:
     turned = make(
         TRANSPOSE, inner.inputs, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__))
     )
-    small = _simplest(turned.node) or turned
+    simpler = _simplest(turned.node)
+    small = turned if simpler is None else simpler
     return make(BROADCAST, (small,), shape=node.types[0].shape, axes=tuple(sorted(axes)))
 
 
@@ -300,6 +326,7 @@ def _concat_nothing(node: Node) -> Value | None:
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "alias": (_drop,),
+    "stop_gradient": (_drop,),
     "convert": (_convert_nothing, _convert_constant, _convert_twice),
     "neg": (_twice,),
     "not": (_twice,),
@@ -308,6 +335,8 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "sub": (_subtract_nothing,),
     "mul": (_multiply_by_one,),
     "div": (_divide_by_one,),
+    "scale": (_scale_plainly,),
+    "unscale": (_unscale_plainly,),
     "where": (_where_known,),
     "reshape": (_same_shape, _reshape_chain, _reshape_broadcast),
     "transpose": (_transpose_identity, _transpose_chain, _transpose_of_broadcast),

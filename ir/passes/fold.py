@@ -24,26 +24,16 @@ _LARGEST = 1024
 _EXACT = frozenset(
     {
         *("add", "sub", "mul", "div", "neg", "abs", "sqrt", "sign", "copysign", "signbit"),
-        *("floor", "ceil", "trunc", "rint", "maximum", "minimum", "clip"),
-        *("eq", "ne", "lt", "le", "gt", "ge", "isfinite", "isinf", "isnan"),
-        *("select", "convert", "alias", "real", "imag"),
+        *("floor", "ceil", "trunc", "rint", "nextafter", "maximum", "minimum", "scale", "unscale"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "where", "convert", "alias", "stop_gradient"),
+        "complex",
     }
 )
 # Of these, the ones that act on the components of a complex operand one by one.
 _EXACT_COMPLEX = frozenset(
     {
-        "add",
-        "sub",
-        "neg",
-        "eq",
-        "ne",
-        "select",
-        "convert",
-        "alias",
-        "real",
-        "imag",
-        "conj",
-        "complex",
+        *("add", "sub", "neg", "conj", "real", "imag", "eq", "ne"),
+        *("where", "convert", "alias", "stop_gradient"),
     }
 )
 # Ops that only move elements.

@@ -203,7 +203,7 @@ def tan(h: Handler[V], z: Pair[V]) -> Pair[V]:
     return imag, h.neg(real)
 
 
-def pow(h: Handler[V], x: Pair[V], y: Pair[V]) -> Pair[V]:  # noqa: A001 - the function's name
+def pow(h: Handler[V], x: Pair[V], y: Pair[V]) -> Pair[V]:
     """``exp(y log x)``; ``x**0 = 1``, ``0**y = 0`` for a positive real part of y, else NaN."""
     dtype: DType = h.dtype(x[0])
     zero, one, nan = (h.const(c, dtype) for c in (0.0, 1.0, float("nan")))

@@ -1,8 +1,8 @@
 """``exp``, ``exp2`` and ``expm1``.
 
-Method (W. Kahan, P. Tang's argument reduction; see J.-M. Muller, *Elementary Functions*, 3rd ed.,
-ch. 11): ``x = n ln2 + r`` with ``|r| <= ln2 / 2`` and ``n`` an integer. ``x - n ln2_high`` is exact,
-only the subtraction of ``n ln2_low`` rounds. Then ::
+Method (the argument reduction of W. J. Cody and W. Waite; see J.-M. Muller, *Elementary Functions*,
+3rd ed., ch. 11): ``x = n ln2 + r`` with ``|r| <= ln2 / 2`` and ``n`` an integer. The subtraction of
+``n ln2_high`` is exact, only that of ``n ln2_low`` rounds. Then ::
 
     e^r = 1 + r + r^2 (C(r^2) + r S(r^2))        C, S: minimax, see tests/ir/scalar/minimax.py
 
@@ -29,6 +29,7 @@ __all__ = [
     "exp_sum",
     "expm1",
     "expm1_sum",
+    "keep_tiny",
     "power_of_two",
     "reduce",
     "scale",
@@ -118,9 +119,7 @@ def exp_sum(h: Handler[V], r: V, extra: V | None) -> V:
     return h.add(high, h.fma(u, rest, low))
 
 
-def _finish(
-    h: Handler[V], x: V, y: V, shifted: V, limits: tuple[float, float, float]
-) -> V:
+def _finish(h: Handler[V], x: V, y: V, shifted: V, limits: tuple[float, float, float]) -> V:
     dtype = h.dtype(x)
     usual, over, under = limits
     far = h.not_(h.le(h.abs(x), h.const(usual, dtype)))  # true for NaN
@@ -187,6 +186,12 @@ def expm1_sum(h: Handler[V], x: V, halvings: int) -> tuple[V, V]:
     return total, h.fma(s, rest, low)
 
 
+def keep_tiny(h: Handler[V], x: V, result: V) -> V:
+    """``x`` where ``f(x) = x + O(x^2)`` rounds to it: halves of it might underflow."""
+    tiny = h.const(2.0 ** -(format_of(h.dtype(x)).fraction + 2), h.dtype(x))
+    return h.select(h.lt(h.abs(x), tiny), x, result)
+
+
 def expm1(h: Handler[V], x: V) -> V:
     """``e**x - 1`` without cancellation; keeps the sign of zero."""
     dtype = h.dtype(x)
@@ -195,4 +200,4 @@ def expm1(h: Handler[V], x: V) -> V:
     clipped = h.select(h.gt(clipped, highest), highest, clipped)
     high, low = expm1_sum(h, clipped, 1)  # halved: e**709.7 would need 2**1024
     half = h.add(high, low)
-    return h.copysign(h.add(half, half), x)
+    return keep_tiny(h, x, h.copysign(h.add(half, half), x))

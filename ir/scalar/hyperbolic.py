@@ -6,8 +6,8 @@ With ``x = n ln2 + r`` as in ``exponential.py``, ``cosh r = 1 + c``, ``sinh r = 
     sinh(x) = b + a r + (b c + a s)        cosh(x) = a + b r + (a c + b s)
 
 whose leading two terms are added with their rounding error. ``tanh(x) = E / (E + 2)`` with
-``E = e^2x - 1`` as an unevaluated sum, and the inverse functions are ``log1p`` of an unevaluated sum
-(``logarithm.py``), so nothing cancels::
+``E = e^2x - 1`` as an unevaluated sum, and the inverse functions are ``log1p`` of an unevaluated
+sum (``logarithm.py``), so nothing cancels::
 
     asinh(x) = log1p(x + (sqrt(x^2 + 1) - 1))      acosh(x) = log1p((x - 1) + sqrt(x^2 - 1))
     atanh(x) = log1p(2 x / (1 - x)) / 2
@@ -16,7 +16,7 @@ whose leading two terms are added with their rounding error. ``tanh(x) = E / (E 
 from __future__ import annotations
 
 from ..dtypes import float32, float64
-from .exponential import COSH, SINH, expm1_sum, power_of_two, reduce
+from .exponential import COSH, SINH, expm1_sum, keep_tiny, power_of_two, reduce
 from .formats import format_of
 from .logarithm import log1p_sum
 from .polynomial import fast_two_sum, horner, two_sum
@@ -61,7 +61,7 @@ def _sum_and_difference(h: Handler[V], x: V, *, odd: bool) -> V:
 
 def sinh(h: Handler[V], x: V) -> V:
     """Hyperbolic sine; keeps the sign of zero, infinite only where the result is."""
-    return h.copysign(_sum_and_difference(h, x, odd=True), x)
+    return keep_tiny(h, x, h.copysign(_sum_and_difference(h, x, odd=True), x))
 
 
 def cosh(h: Handler[V], x: V) -> V:

@@ -7,8 +7,8 @@ Method (fdlibm ``e_log.c``, Sun Microsystems 1993, with a polynomial in place of
     log(x) = k ln2_high + (f - f^2 / 2) + (f^3 P(f) + k ln2_low)
 
 ``k ln2_high`` is exact, ``f - f^2 / 2`` and the sum of both are kept with their rounding errors.
-Near ``x = 1``, ``k`` is zero and nothing cancels. Numbers below the smallest normal one get their exponent from a
-multiple of themselves.
+Near ``x = 1``, ``k`` is zero and nothing cancels. Numbers below the smallest normal one get their
+exponent from a multiple of themselves.
 """
 
 from __future__ import annotations
@@ -157,9 +157,7 @@ def log1p(h: Handler[V], x: V) -> V:
     return _with_special(h, x, special, result, h.add(x, h.const(1.0, h.dtype(x))))
 
 
-def _other_base(
-    h: Handler[V], x: V, factor: tuple[float, float], unit: tuple[float, float]
-) -> V:
+def _other_base(h: Handler[V], x: V, factor: tuple[float, float], unit: tuple[float, float]) -> V:
     """``k unit + log(m) factor``, both products kept to twice the precision."""
     dtype = h.dtype(x)
     bits, special = positive_bits(h, x)

@@ -3,7 +3,7 @@
 Coefficients come lowest power first. They are minimax fits for a weighted (mostly relative) error,
 made by the Remez exchange algorithm in 200-bit arithmetic; the leading ones are rounded one after
 another, each time with a new fit of the rest (progressive rounding), so that the fit knows the
-error of those that matter.
+error of those that matter. ``tests/ir/scalar/minimax_tables.py`` makes them anew.
 """
 
 from __future__ import annotations

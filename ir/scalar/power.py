@@ -1,11 +1,11 @@
 """``pow(x, y)`` with the special values of C99 (ISO/IEC 9899:1999, F.9.4.4).
 
-float64: ``x = 2^k m`` and ``m c = 1 + z`` with ``c`` near ``1 / m`` from a table of 16, ``|z| <= 1/32``
-(P. Tang, "Table-driven implementation of the logarithm function in IEEE floating-point
+float64: ``x = 2^k m`` and ``m c = 1 + z`` with ``c`` near ``1 / m`` from a table of 16, so that
+``|z| <= 1/32`` (P. Tang, "Table-driven implementation of the logarithm function in IEEE floating-point
 arithmetic", ACM TOMS 16(4), 1990). ``log x = (k ln2 - log c) + z - z^2 / 2 + z^3 P(z)`` is kept as
 an unevaluated sum: every term but the last with its rounding error, which leaves a relative error
-of ``2**-64``. So ``E = y log x`` is an unevaluated sum too, with an absolute error below ``2**-54``,
-and the exponential of it loses little more than its last rounding.
+of ``2**-64``. So ``E = y log x`` is an unevaluated sum too, with an absolute error below
+``2**-54``, and the exponential of it loses little more than its last rounding.
 
 float32: the same in plain float64, with short polynomials and no table.
 """
@@ -66,9 +66,7 @@ _SHORT_EXP = (
 )
 
 
-def _with_special(
-    h: Handler[V], x: V, y: V, special: V, usual: V, far: V
-) -> V:
+def _with_special(h: Handler[V], x: V, y: V, special: V, usual: V, far: V) -> V:
     """``usual``, or where ``special`` the sign and the limits around ``far = |x|**y``."""
     dtype = h.dtype(x)
 
@@ -166,7 +164,7 @@ def _pow32(h: Handler[V], x: V, y: V) -> V:
     return _with_special(h, x, y, h.or_(special, endless), result, result)
 
 
-def pow(h: Handler[V], x: V, y: V) -> V:  # noqa: A001 - the name of the function it is
+def pow(h: Handler[V], x: V, y: V) -> V:
     """``x**y``. ``pow(x, 0) = pow(1, y) = 1`` for every ``x`` and ``y``, NaN too."""
     dtype: DType = h.dtype(x)
     return _pow64(h, x, y) if dtype == float64 else _pow32(h, x, y)

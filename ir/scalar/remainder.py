@@ -2,10 +2,11 @@
 
 ``fmod`` of a float quotient below 2**52 is one step: ``q = trunc(x / y)`` may be one too large, the
 fused ``x - q y`` is exact all the same, and one addition of ``y`` repairs it. Larger quotients are
-rare. There ``x = m 2^e``, ``y = n 2^f`` with integer mantissas and ``e >= f``, and ``m 2^(e - f) mod
-n`` is computed by modular exponentiation: six bits of ``e - f`` at once, then six squarings modulo
-``n``. A product modulo ``n < 2**53`` is exact in 64-bit integers: the float quotient ``a b / n`` is
-off by less than 3, so ``a b - q n``, which wraps, is known to lie within ``4 n``.
+rare. There ``x = m 2^e``, ``y = n 2^f`` with integer mantissas and ``e >= f``, and the remainder of
+``m 2^(e - f)`` by ``n`` is computed by modular exponentiation: six bits of ``e - f`` at once, then
+six squarings modulo ``n``. A product modulo ``n < 2**53`` is exact in 64-bit integers: the float
+quotient ``a b / n`` is off by less than 3, so ``a b - q n``, which wraps, is known to lie within
+``4 n``.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _multiply_modulo(h: Handler[V], a: V, b: V, n: V, n_float: V) -> V:
 
 
 def _mantissa_and_exponent(h: Handler[V], x: V) -> tuple[V, V]:
-    """``x = m 2^e`` (up to a common power) for a positive float64: integers ``m < 2**53``, ``e``."""
+    """Integers ``m < 2**53`` and ``e`` with ``x = m 2^(e - 1075)``, for a positive float64."""
     bits = h.bitcast(x, int64)
     exponent = h.shr(bits, h.const(52, int64))
     mantissa = h.and_(bits, h.const((1 << 52) - 1, int64))

@@ -20,7 +20,7 @@ __all__ = ["sine_ratio"]
 def _series(n: int, limit: float) -> list[float]:
     """Coefficients in powers of ``u^2``, after the factor ``u`` of an odd n."""
     odd = n % 2
-    coefficients = []
+    coefficients: list[float] = []
     power = odd
     while not coefficients or limit**power / factorial(power) > 2.0**-58:
         k = (n + power) // 2

@@ -94,7 +94,7 @@ def _reduce(h: Handler[V], x: V) -> tuple[V, V, V]:
 
 
 def _reduce_large(h: Handler[V], x: V) -> tuple[V, V, V]:
-    """The same for a positive float64 ``x`` of at least 2^20, infinity included (gives NaN).
+    """The same for a positive float64 ``x`` of any size, infinity included (gives NaN).
 
     The four products with the parts of ``2/pi`` are split exactly into value and error; multiples
     of 4 are taken off the large ones; the sum is carried to twice the format's length.

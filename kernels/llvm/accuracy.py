@@ -73,9 +73,8 @@ def sample(case: Case, dtype: DType, count: int, seed: int = 0) -> tuple[Array, 
     if len(domains) == 1:
         return (first,)
     others = [_sample_one(rng, count, dtype, d, (0.0, 1.0, 2.0)) for d in domains[1:]]
-    if case.name == "pow":  # for most points a result in range, down to the bounds
-        half = count // 2
-        bound = 745.0 if dtype == float64 else 104.0
+    if case.exponent:  # for most points a result in range, down to the bounds
+        half, bound = count // 2, case.exponent[dtype == float32]
         with np.errstate(all="ignore"):
             exponent = rng.uniform(-bound, bound, half) / np.log(np.abs(first[:half].astype(float)))
             others[0][:half] = exponent.astype(dtype.numpy)
@@ -87,7 +86,8 @@ def _unit(exact: Array, dtype: DType) -> Array:
     """One last place of the exact result."""
     precision, smallest = _BITS[dtype]
     _, exponent = np.frexp(exact)
-    return np.ldexp(exact.dtype.type(1), np.maximum(exponent - 1, smallest) - precision + 1)
+    unit: Array = np.ldexp(exact.dtype.type(1), np.maximum(exponent - 1, smallest) - precision + 1)
+    return unit
 
 
 def _rough_errors(case: Case, got: Array, operands: tuple[Array, ...], dtype: DType) -> Array:
@@ -108,7 +108,7 @@ def ulp_errors(case: Case, got: Array, operands: tuple[Array, ...], dtype: DType
     An infinite result is right where rounding the exact one to nearest overflows, NaN where the
     function has no real value.
     """
-    import mpmath
+    import mpmath  # type: ignore[import-untyped]
 
     mp = mpmath.mp.clone()
     mp.prec = 140

@@ -23,8 +23,8 @@ _INT64, _POINTER = ir.IntType(64), ir.PointerType()
 _ENTRY = "run"
 
 
-@lru_cache(maxsize=1)
 def _target_machine() -> Any:
+    """A target machine for this host: always a new one, as an engine frees its own."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -83,9 +83,7 @@ def _emit_loop(
         return builder.gep(pointer, [i], inbounds=True, source_etype=typ)
 
     *inputs, output = pointers
-    operands = [
-        _load(handler, at(p, d), d) for p, d in zip(inputs, dtypes, strict=True)
-    ]
+    operands = [_load(handler, at(p, d), d) for p, d in zip(inputs, dtypes, strict=True)]
     result = program(handler, *operands)
     _store(handler, result, at(output, result.dtype))
     i.add_incoming(builder.add(i, _INT64(width)), builder.block)

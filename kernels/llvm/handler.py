@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from ctypes import c_float
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class Typed(NamedTuple):
     dtype: DType
 
 
-@lru_cache(maxsize=None)
+@cache
 def llvm_type(dtype: DType, width: int) -> Any:
     """The LLVM type of a value in registers; bool is ``i1``."""
     if dtype.kind == "f":
@@ -76,7 +76,6 @@ class _Call(ir.Instruction):  # type: ignore[misc]
 _SPLAT_SYNTAX = llvm.llvm_version_info[0] >= 19  # "splat (double 1.0)", shorter to write and parse
 
 
-@lru_cache(maxsize=4096)
 def _constant_text(value: bool | int | float, kind: str, itemsize: int) -> str:
     if kind == "f":
         number = float(value) if itemsize == 8 else c_float(value).value

@@ -282,7 +282,8 @@ class NestEmitter:
         params = dict(i.params)
         if i.op.check is not None:
             bad = i.op.check(h, *args, **params)
-            self._report(i, bad, None, wide, scope)
+            if bad is not None:
+                self._report(i, bad, None, wide, scope)
         pairs = any(not isinstance(a, Typed) for a in args)
         program = i.op.complex_scalar if pairs else i.op.scalar
         return program(h, *args, **params)  # type: ignore[misc]

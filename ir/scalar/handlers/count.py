@@ -23,7 +23,12 @@ COST = {
     **dict.fromkeys(("add", "sub", "mul", "fma", "floor", "ceil", "trunc", "rint"), 1.0),
     **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "select", "convert"), 1.0),
     **dict.fromkeys(("and", "or", "xor", "not", "shl", "shr", "neg", "abs", "copysign"), 0.5),
-    **{"div": 8.0, "sqrt": 12.0, "idiv": 40.0, "irem": 40.0, "table": 6.0, "bitcast": 0.0},
+    "div": 8.0,
+    "sqrt": 12.0,
+    "idiv": 40.0,
+    "irem": 40.0,
+    "table": 6.0,
+    "bitcast": 0.0,
     "rarely": 1.5,
 }
 

@@ -61,6 +61,7 @@ def _round_fraction(value: Fraction) -> float:
     return round(units) * 5e-324
 
 
+@_quiet
 def fma64(x: Array, y: Array, z: Array) -> Array:
     """``x * y + z`` on float64, rounded once."""
     x, y, z = np.broadcast_arrays(*[np.asarray(v, np.float64) for v in (x, y, z)])
@@ -92,6 +93,7 @@ def fma64(x: Array, y: Array, z: Array) -> Array:
     return result.reshape(shape)[()]
 
 
+@_quiet
 def fma32(x: Array, y: Array, z: Array) -> Array:
     """``x * y + z`` on float32, rounded once: the product is exact in float64."""
     wide_x, wide_y, wide_z = (np.asarray(v, np.float32).astype(np.float64) for v in (x, y, z))
@@ -224,11 +226,12 @@ class NumpyHandler:
         return np.where(condition, x, y)[()]
 
     def bitcast(self, x: Array, dtype: DType) -> Array:
-        return np.asarray(x).view(dtype.numpy)[()]
+        bits: Array = np.asarray(x)
+        return bits.view(dtype.numpy)[()]
 
     @_quiet
     def convert(self, x: Array, dtype: DType) -> Array:
-        target = dtype.numpy
+        target: Any = dtype.numpy
         if not (dtype.is_integer and x.dtype.kind == "f"):
             return np.asarray(x).astype(target)[()]
         info, whole = np.iinfo(target), np.trunc(np.asarray(x, np.float64))
@@ -249,5 +252,3 @@ class NumpyHandler:
 def run(program: Callable[..., Any], *operands: Any) -> Array:
     """Evaluate a program on NumPy operands (Python scalars become float64 or int64)."""
     return program(NumpyHandler(), *[np.asarray(x)[()] for x in operands])
-
-

@@ -49,9 +49,7 @@ class TextHandler:
 
     def _print(self, op: str, dtype: DType, *operands: str) -> Name:
         name = self.fresh(dtype)
-        self.lines.append(
-            f"{self._indent}{name.text} = {op} {', '.join(operands)} : {dtype.short}"
-        )
+        self.lines.append(f"{self._indent}{name.text} = {op} {', '.join(operands)} : {dtype.short}")
         return name
 
     def dtype(self, x: Name) -> DType:

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from rule_checks import cotangents, evaluate, gradient, tangent
 
+from tilegrad.autodiff.reverse import vjp
+from tilegrad.ir.dtypes import as_dtype
 from tilegrad.ir.ops import OPS, argmax, argmin, max_, min_, sum_
+from tilegrad.ir.ops.leaves import constant
+from tilegrad.ir.scalar.handlers.numpy import NumpyHandler
 
 NAN, INF = np.nan, np.inf
 
@@ -17,7 +21,7 @@ def bits(x):
     return np.asarray(x).view(np.int64)
 
 
-@pytest.mark.parametrize("ours, theirs", [(argmax, np.argmax), (argmin, np.argmin)])
+@pytest.mark.parametrize(("ours", "theirs"), [(argmax, np.argmax), (argmin, np.argmin)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint64", "bool"])
 def test_places_are_numpys(ours, theirs, dtype, rng):
     for shape in [(), (1,), (7,), (3, 4), (2, 1, 5), (0, 3)]:
@@ -40,7 +44,8 @@ def test_first_nan_wins():
     big = np.zeros(5000)
     big[[4000, 4500]] = NAN
     assert evaluate(argmax, big) == 4000 == evaluate(argmin, big)
-    assert np.isnan(evaluate(max_, big)) and np.isnan(evaluate(min_, big))
+    assert np.isnan(evaluate(max_, big))
+    assert np.isnan(evaluate(min_, big))
 
 
 def test_signs_of_zeros_do_not_depend_on_the_order():
@@ -49,11 +54,12 @@ def test_signs_of_zeros_do_not_depend_on_the_order():
         assert bits(evaluate(max_, x)) == bits(-0.0 if np.signbit(x).all() else 0.0)
         assert bits(evaluate(min_, x)) == bits(-0.0 if np.signbit(x).any() else 0.0)
     single = evaluate(max_, np.array([-0.0, 0.0, -1.0], np.float32))
-    assert single.dtype == np.float32 and not np.signbit(single)
+    assert single.dtype == np.float32
+    assert not np.signbit(single)
 
 
 @pytest.mark.parametrize(
-    "values, expected",
+    ("values", "expected"),
     [
         ([1.0, 4, 4, 2], [0, 0.5, 0.5, 0]),
         ([3.0, 3, 3, 3], [0.25] * 4),
@@ -89,8 +95,6 @@ def test_second_derivative_of_max_of_squares():
     """max(x^2): gradient 2 x_i at the winner, its derivative 2."""
     x = np.array([1.0, -3.0, 2.0])
     np.testing.assert_array_equal(gradient(lambda v: max_(v * v), x), [0, -6, 0])
-    from tilegrad.autodiff.reverse import vjp
-    from tilegrad.ir.ops.leaves import constant
 
     def total(v):
         (bar,) = vjp([max_(v * v)], [v])([constant(1.0, "float64")])
@@ -102,24 +106,15 @@ def test_second_derivative_of_max_of_squares():
 # ------------------------------------------------------------------------------- merge programs
 
 
-def numpy_handler():
-    handlers = pytest.importorskip("tilegrad.ir.scalar.handlers.numpy")
-    return next(
-        value() for name, value in vars(handlers).items() if name.lower() == "numpyhandler"
-    )
-
-
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint64", "bool"])
 def test_merging_from_the_identity_is_the_reduction(name, dtype, rng):
-    op, h = OPS[name], numpy_handler()
+    op, h = OPS[name], NumpyHandler()
     if (name in ("any", "all")) != (dtype == "bool"):
         return
     x = rng.integers(0, 4, (6, 5)).astype(dtype)
     if x.dtype.kind == "f" and name in ("max", "min"):
         x = np.array(list(itertools.permutations([0.0, -0.0, 2.0, NAN, -INF])), dtype).T
-    from tilegrad.ir.dtypes import as_dtype
-
     with np.errstate(all="ignore"):
         accumulator = np.full(x.shape[1:], op.identity(as_dtype(dtype)), dtype)
         for row in x:
@@ -133,7 +128,7 @@ def test_merging_from_the_identity_is_the_reduction(name, dtype, rng):
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_merging_pairs_in_any_split_is_the_argument(name):
-    op, h = OPS[name], numpy_handler()
+    op, h = OPS[name], NumpyHandler()
     rows = np.array(list(itertools.product([0.0, 1.0, NAN, -0.0], repeat=4)))
     pairs = [(rows[:, k], np.full(len(rows), k)) for k in range(4)]
     expected = op.reference(rows, axis=1)

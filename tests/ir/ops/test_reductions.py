@@ -6,13 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
-from rule_checks import check_rules, evaluate, gradient, node_like
+from rule_checks import check_rules, evaluate, gradient, node_like, tangent_function
 
+from tilegrad.autodiff.forward import jvp
+from tilegrad.autodiff.reverse import vjp
 from tilegrad.ir.dtypes import float32, float64
 from tilegrad.ir.errors import DTypeError, ShapeError
 from tilegrad.ir.graph import toposort
 from tilegrad.ir.ops import OPS, all_, any_, argmax, argmin, max_, min_, prod, sum_
-from tilegrad.autodiff.forward import jvp
+from tilegrad.ir.ops.leaves import constant
 
 PAIRS = [(sum_, np.sum), (prod, np.prod), (any_, np.any), (all_, np.all), (max_, np.max)]
 PAIRS += [(min_, np.min)]
@@ -22,15 +24,14 @@ SHAPES = [(), (1,), (5,), (2, 3), (1, 4, 1), (3, 2, 4), (0,), (0, 3), (2, 0, 2)]
 def axis_choices(ndim):
     yield None
     for n in range(ndim + 1):
-        for axes in itertools.combinations(range(ndim), n):
-            yield axes
+        yield from itertools.combinations(range(ndim), n)
     yield from range(-ndim, ndim)
     if ndim > 1:
         yield (-1, 0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "uint16", "bool"])
-@pytest.mark.parametrize("ours, theirs", PAIRS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda f: f.__name__)
 def test_values_are_numpys(ours, theirs, dtype, rng):
     for shape in SHAPES:
         x = (rng.integers(-3, 4, shape) if dtype != "bool" else rng.integers(0, 2, shape)).astype(
@@ -52,9 +53,7 @@ def test_values_are_numpys(ours, theirs, dtype, rng):
 def test_complex_sum_and_product(dtype, rng):
     x = (rng.integers(-3, 4, (3, 4)) + 1j * rng.integers(-3, 4, (3, 4))).astype(dtype)
     np.testing.assert_array_equal(evaluate(sum_, x), np.sum(x), strict=True)
-    np.testing.assert_array_equal(
-        evaluate(lambda v: prod(v, 1), x), np.prod(x, 1), strict=True
-    )
+    np.testing.assert_array_equal(evaluate(lambda v: prod(v, 1), x), np.prod(x, 1), strict=True)
 
 
 def test_single_precision_accumulates_in_double():
@@ -86,7 +85,7 @@ def test_logical_reductions_compare_with_zero():
 
 
 @pytest.mark.parametrize(
-    "values, expected",
+    ("values", "expected"),
     [
         ([5.0, 0, 2, -3], [0, -30, 0, 0]),
         ([5.0, 0, 0, -3], [0, 0, 0, 0]),
@@ -101,18 +100,12 @@ def test_gradient_of_a_product_is_the_product_of_the_others(values, expected):
     np.testing.assert_array_equal(gradient(prod, np.array(values)), expected)
 
 
-def others(x):
-    return np.array([np.prod(np.delete(x, i)) for i in range(len(x))])
-
-
 @pytest.mark.parametrize("zeros", [0, 1, 2, 3])
 def test_second_derivative_of_a_product_with_zeros(zeros, rng):
     """d2/dxi dxj is the product of all but i and j, with any number of zeros."""
     x = rng.integers(1, 5, 5).astype(float)
     x[:zeros] = 0
-    hessian = np.array(
-        [gradient(lambda v, k=k: weighted_gradient(v, k), x) for k in range(5)]
-    )
+    hessian = np.array([gradient(lambda v, k=k: weighted_gradient(v, k), x) for k in range(5)])
     expected = np.zeros((5, 5))
     for i, j in itertools.permutations(range(5), 2):
         expected[i, j] = np.prod(np.delete(x, [i, j]))
@@ -121,9 +114,6 @@ def test_second_derivative_of_a_product_with_zeros(zeros, rng):
 
 def weighted_gradient(v, k):
     """Component ``k`` of the gradient of the product, as a function of Values."""
-    from tilegrad.autodiff.reverse import vjp
-    from tilegrad.ir.ops.leaves import constant
-
     (bar,) = vjp([prod(v)], [v])([constant(1.0, "float64")])
     return sum_(bar * constant(np.eye(5)[k]))
 
@@ -132,9 +122,7 @@ def test_third_derivative_of_a_product(rng):
     x = rng.standard_normal((2, 3, 2))
     x[0, 0, 0] = x[1, 2, 1] = 0
     check_rules(lambda v: prod(v, (0, 2)), [x], rng)
-    (t,) = [rng.standard_normal(x.shape)]
-    from rule_checks import tangent_function
-
+    t = rng.standard_normal(x.shape)
     check_rules(tangent_function(lambda v: prod(v, (0, 2)), [t]), [x], rng)
 
 
@@ -163,7 +151,9 @@ def test_messages():
         sum_(x, 3)
     with pytest.raises(IndexError, match=r"argmax: expected an axis in \[-3, 3\), got -4"):
         argmax(x, -4)
-    with pytest.raises(ShapeError, match=r"prod: expected each axis once, got \[0, -3\] for 3 axes"):
+    with pytest.raises(
+        ShapeError, match=r"prod: expected each axis once, got \[0, -3\] for 3 axes"
+    ):
         prod(x, (0, -3))
     with pytest.raises(ShapeError, match=r"max: expected at least one element along axes \[1\], "):
         max_(x, 1)

@@ -36,9 +36,7 @@ def remez(
     nodes = [x if abs(x) > half / 1000 else half / 1000 for x in nodes]
     coefficients: list[Any] = []
     for _ in range(40):
-        rows = [
-            [x**k for k in range(count)] + [(-1) ** i / weight(x)] for i, x in enumerate(nodes)
-        ]
+        rows = [[x**k for k in range(count)] + [(-1) ** i / weight(x)] for i, x in enumerate(nodes)]
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix([target(x) for x in nodes]))
         coefficients, level = [solution[k] for k in range(count)], abs(solution[count])
         values = [(x, w * (mp.polyval(coefficients[::-1], x) - t)) for x, t, w in known]

@@ -13,7 +13,13 @@ BOUND = {sin: 0.8, cos: 0.8, tan: 0.95}  # documented: 1
 # The float64 number closest to a multiple of pi/2 in relative terms (Kahan's minimal example; see
 # J.-M. Muller, Elementary Functions, 3rd ed., table 11.1), and others known to be hard.
 HARD = [6381956970095103.0 * 2.0**797, 5.497891479999999e300, 1e22, 1.7976931348623157e308]
-HARD += [6411027962775774.0 * 2.0**-48, 2.0**1023, 1.6e6, np.nextafter(1.6e6, 2e6), 884279719003555.0]
+HARD += [
+    6411027962775774.0 * 2.0**-48,
+    2.0**1023,
+    1.6e6,
+    np.nextafter(1.6e6, 2e6),
+    884279719003555.0,
+]
 
 
 def arguments(rng, dtype):

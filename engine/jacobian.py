@@ -1,0 +1,240 @@
+"""Whole Jacobians: one direction a batch element, all in one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ..autodiff import forward, reverse
+from ..autodiff.batching import batch
+from ..ir.errors import DTypeError
+from ..ir.functions.creation import eye
+from ..ir.graph import Value
+from ..ir.location import at_user_line
+from ..ir.ops.shape import moveaxis, reshape
+from ..ir.types import TensorType
+from .array import wrap
+from .directional import jvp
+from .gradient import Point, conjugated, grad, run_at_point
+from .marking import strong, tangent_inputs
+from .tracing import Trace
+from .tree import put_together
+
+__all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev"]
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian by forward mode: one pass for each element of the arguments, batched.
+
+    Parameters, result and conventions as in :func:`jacobian`.
+    """
+    return _jacobian(fun, argnums, has_aux, holomorphic, lambda point: True)
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian by reverse mode: one pass for each element of the results, batched.
+
+    Parameters, result and conventions as in :func:`jacobian`.
+    """
+    return _jacobian(fun, argnums, has_aux, holomorphic, lambda point: False)
+
+
+def jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian: reverse mode if there are fewer results than arguments, else forward mode.
+
+    Parameters
+    ----------
+    fun : callable
+        Of pytrees of arrays, to a pytree of arrays.
+    argnums : int or sequence of int
+        Positional arguments to differentiate by.
+    has_aux : bool
+        ``fun`` returns ``(result, aux)``; then so does the Jacobian.
+    holomorphic : bool
+        For complex arguments: the complex derivative.
+
+    Returns
+    -------
+    callable
+        ``(*args, **kwargs) -> tree``: for each array of the result, in its structure, for each
+        array of the argument, in its structure, an array of shape ``result.shape +
+        argument.shape``.
+
+    Notes
+    -----
+    ``n`` arguments and ``m`` results cost ``min(n, m)`` passes.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.jacobian(lambda x: x * x)(tg.asarray([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float64)
+    """
+    return _jacobian(
+        fun,
+        argnums,
+        has_aux,
+        holomorphic,
+        lambda p: sum(x.size for x in p.out.values) >= sum(x.size for x in p.inputs.moving),
+    )
+
+
+def _jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    goes_forward: Callable[[Point], bool],
+) -> Callable[..., Any]:
+    @wraps(fun)
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        point = run_at_point("jacobian", fun, args, kwargs, argnums, has_aux, holomorphic)
+        _check(point, holomorphic)
+        blocks = _forward_blocks(point) if goes_forward(point) else _reverse_blocks(point)
+        rows = [
+            point.mirrored([wrap(x) if holomorphic else conjugated(x) for x in row])
+            for row in blocks
+        ]
+        result = put_together(point.out.spec, iter(rows))
+        return (result, point.out.aux) if has_aux else result
+
+    return whole
+
+
+def _check(point: Point, holomorphic: bool) -> None:
+    if holomorphic:
+        return
+    for x, name in zip(point.out.values, point.out.names, strict=True):
+        if x.dtype.is_complex and any(y.dtype.is_complex for y in point.inputs.moving):
+            raise at_user_line(
+                DTypeError(
+                    f"{point.title}: complex arguments: expected real results, got {name}: "
+                    f"{x.type}; pass holomorphic=True, or split into real and imaginary parts"
+                )
+            )
+        if not x.dtype.is_inexact:
+            raise at_user_line(
+                DTypeError(
+                    f"{point.title}: expected floating results, got {name}: {x.type}, which has no "
+                    f"derivative; convert with astype('float64')"
+                )
+            )
+
+
+def _basis(x: Value) -> Value:
+    """The unit directions of a value, along a new first axis."""
+    return reshape(eye(x.size, dtype=x.dtype), (x.size, *x.shape))
+
+
+def _forward_blocks(point: Point) -> list[list[Value]]:
+    """For each result, for each argument, the block of shape result + argument."""
+    outputs, moving = point.out.values, point.inputs.moving
+    trace = Trace(point.title)
+    columns = []
+    for x, node in zip(moving, tangent_inputs(moving, trace), strict=True):
+        tangents = forward.jvp(outputs, {x: node.out})
+        columns.append(_batched(tangents, outputs, node.out, x, last=True))
+    trace.active = False
+    return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in outputs]
+
+
+def _reverse_blocks(point: Point) -> list[list[Value]]:
+    outputs, moving = point.out.values, point.inputs.moving
+    pull = reverse.vjp(outputs, moving)
+    trace = Trace(point.title)
+    rows = []
+    for i, (y, node) in enumerate(zip(outputs, tangent_inputs(outputs, trace), strict=True)):
+        cotangents = pull([node.out if i == j else None for j in range(len(outputs))])
+        rows.append(_batched(cotangents, moving, node.out, y, last=False))
+    trace.active = False
+    return rows
+
+
+def _batched(
+    linear: Sequence[Value | None],
+    like: Sequence[Value],
+    direction: Value,
+    of: Value,
+    *,
+    last: bool,
+) -> list[Value]:
+    """Linear functions of ``direction`` along all unit directions of ``of``.
+
+    ``last`` tells whether the axes of ``of`` follow those of the result or precede them.
+    """
+    places = [i for i, x in enumerate(linear) if x is not None]
+    values = [x for x in linear if x is not None]
+    found = dict(zip(places, batch(values, {direction: (_basis(of), 0)}, of.size), strict=True))
+    result = []
+    for i, x in enumerate(like):
+        shape = (*x.shape, *of.shape) if last else (*of.shape, *x.shape)
+        value, axis = found.get(i, (None, None))
+        if value is None or axis is None:  # no dependence
+            result.append(strong(None, TensorType(shape, x.dtype)))
+        else:
+            moved = moveaxis(value, axis, value.ndim - 1 if last else 0)
+            result.append(strong(reshape(moved, shape), TensorType(shape, x.dtype)))
+    return result
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The matrix of second derivatives: forward mode over reverse mode.
+
+    Parameters as in :func:`jacobian`; for a scalar function of an array of shape ``s`` the result
+    has shape ``s + s``.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.hessian(lambda x: x[0] * x[0] * x[1])(tg.asarray([1.0, 2.0]))
+    Array([[4., 2.],
+           [2., 0.]], dtype=float64)
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic=holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic=holomorphic)
+
+
+def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """The Hessian times a vector, without the Hessian: the derivative of the gradient.
+
+    Parameters
+    ----------
+    fun : callable
+        With one scalar result.
+    primals, tangents : tuple
+        Arguments, and the vector in their structure.
+
+    Returns
+    -------
+    pytree
+        Like ``primals[0]`` if there is one argument, else a tuple like ``primals``.
+    """
+    count = len(primals) if isinstance(primals, tuple | list) else 1
+    gradient = grad(fun, 0 if count == 1 else tuple(range(count)))
+    return jvp(gradient, primals, tangents)[1]
