@@ -3,6 +3,10 @@
 ``import tilegrad as tg``: arrays and functions by NumPy's names, transforms by JAX's.
 """
 
+from math import e, inf, nan, pi
+
+from . import linalg, nn, special
+from .engine import namespace as _namespace
 from .engine import tree
 from .engine.array import Array
 from .engine.array import evaluate as eval
@@ -11,6 +15,8 @@ from .engine.directional import jvp, linear_transpose, linearize, vjp
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from .engine.jit import jit
+from .engine.namespace import *  # noqa: F403 - its table holds the names
+from .engine.namespace import abs, all, any, divmod, max, min, pow, round, sum
 from .engine.signature import shape_dtype as ShapeDtype
 from .engine.trace import trace
 from .engine.vmap import vmap
@@ -42,6 +48,9 @@ from .ir.errors import (
 
 __version__ = "0.1.0"
 
+bool = bool_  # the Array API's name
+newaxis = None
+
 __all__ = [
     "Array",
     "ConvergenceError",
@@ -57,11 +66,13 @@ __all__ = [
     "complex64",
     "complex128",
     "config",
+    "e",
     "float32",
     "float64",
     "grad",
     "hessian",
     "hvp",
+    "inf",
     "int8",
     "int16",
     "int32",
@@ -71,8 +82,14 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linalg",
     "linear_transpose",
     "linearize",
+    "nan",
+    "newaxis",
+    "nn",
+    "pi",
+    "special",
     "stop_gradient",
     "trace",
     "tree",
@@ -84,3 +101,4 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__all__ += _namespace.__all__

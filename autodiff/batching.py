@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..ir.collector import no_collection
 from ..ir.errors import ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
 from ..ir.ops.elementwise import batch_elementwise
@@ -16,6 +17,7 @@ __all__ = ["Batched", "batch"]
 Batched = tuple[Value, "int | None"]
 
 
+@no_collection()
 def batch(
     outputs: Sequence[Value], mapped: Mapping[Value, tuple[Value, int]], size: int
 ) -> list[Batched]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from ..ir.collector import no_collection
 from ..ir.errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node, Value, toposort
 
@@ -13,6 +14,7 @@ __all__ = ["jvp", "unsupported"]
 Tangents = tuple["Value | None", ...]
 
 
+@no_collection()
 def jvp(outputs: Sequence[Value], tangents: Mapping[Value, Value]) -> list[Value | None]:
     """Tangents of ``outputs`` when the values in ``tangents`` move along theirs.
 

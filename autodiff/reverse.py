@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..ir.collector import no_collection
 from ..ir.errors import DTypeError, ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
 from ..ir.ops.arithmetic import add
@@ -125,6 +126,7 @@ def linear_transpose(outputs: Sequence[Value], wrt: Sequence[Value]) -> Pullback
 class _LinearProgram:
     """The nodes between linear inputs and outputs, found once."""
 
+    @no_collection()
     def __init__(self, outputs: Sequence[Value | None], inputs: Sequence[Value]) -> None:
         self.outputs = list(outputs)
         self.inputs = list(inputs)
@@ -139,6 +141,7 @@ class _LinearProgram:
                 linear.update(x for x in node.outputs if x.dtype.is_inexact and x not in linear)
         self.linear = linear
 
+    @no_collection()
     def transposed(self, cotangents: Sequence[Value | None]) -> list[Value | None]:
         sums: dict[Value, Value] = {}
         given = set(self.inputs)

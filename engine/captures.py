@@ -28,7 +28,8 @@ from .tree import take_apart
 __all__ = ["Captures"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
-_LIBRARIES = {__name__.partition(".")[0], "numpy", "scipy", *sys.stdlib_module_names} - {"__main__"}
+_OURS = {__name__.partition(".")[0], "numpy", "scipy"}
+_LIBRARIES = (_OURS | sys.stdlib_module_names) - {"__main__"}
 _MISSING = object()
 _MOST_LEAVES = 32
 _MOST_FUNCTIONS = 256
@@ -172,7 +173,7 @@ class _Scan:
                 self._todo.append(inner)
                 return
             self.key.append(_Same(value))
-            if not isinstance(value, type | np.ndarray) and not _is_library(kind.__module__):
+            if not isinstance(value, type | np.ndarray) and not _is_ours(kind.__module__):
                 self._attributes(getattr(value, "__dict__", {}), names)
                 if callable(value):
                     self._todo.append(value)
@@ -228,3 +229,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def _is_library(module: str | None) -> bool:
     return (module or "").partition(".")[0] in _LIBRARIES
+
+
+def _is_ours(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _OURS

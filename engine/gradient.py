@@ -80,9 +80,9 @@ def run_at_point(
         allow_int=allow_int,
     )
     arguments = list(args)
-    for i, x in zip(places, stand_ins(inputs), strict=True):
-        arguments[i] = x
     with differentiating(inputs.moving):
+        for i, x in zip(places, stand_ins(inputs), strict=True):
+            arguments[i] = x
         out = outputs(title, fun(*arguments, **kwargs), has_aux)
     return Point(title, inputs, out, isinstance(argnums, int))
 

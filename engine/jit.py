@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.errors import RetraceWarning, UnsupportedError
-from ..ir.location import at_user_line
+from ..ir.location import Location, at_user_line, user_location
 from ..ir.types import TensorType
 from .array import Array
 from .captures import Captures
@@ -286,6 +286,9 @@ class Jitted:
                 found = self._trace(spec, types, static)
                 if found.is_open:
                     return found  # it depends on an enclosing trace: of use once only
+                # The function may have written to what it reads, say to count its traces.
+                version = self._captures.version()
+                signature, call = (version, *signature[1:]), (version, *call[1:])
                 self._drop_oldest(found)
                 self._programs[signature] = found
             self._calls[call] = found
@@ -335,14 +338,15 @@ class Jitted:
         del self._programs[signature]
         for call in [call for call, program in self._calls.items() if program is old]:
             del self._calls[call]
-        location = at_user_line(Exception(""))
-        warnings.warn(
+        where = user_location() or Location(__file__, 0)
+        warnings.warn_explicit(
             f"jit({self._name}): {limit} signatures are kept (max_traces={limit}); dropped "
-            f"{old.describe()} to trace {new.describe()}{location}\n"
+            f"{old.describe()} to trace {new.describe()}\n  at {where}\n"
             f"  Shapes or static values that change at each call trace each time: raise "
             f"max_traces, pad to few shapes, or pass numbers as arguments that are not static.",
             RetraceWarning,
-            stacklevel=4,
+            where.filename,
+            where.line,
         )
 
     # ------------------------------------------------------------------------------ the rest

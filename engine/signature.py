@@ -96,16 +96,24 @@ def collect(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> 
         leaves: list[Any] = []
         spec = take_apart(x, leaves)
         if spec is None:
-            _collect_leaf(x, key, buffers)
+            _collect_leaf(x, key, buffers, special)
         else:
             key.append(spec if spec != NONE else None)
             for leaf in leaves:
                 collect(leaf, key, buffers, special)
 
 
-def _collect_leaf(x: Any, key: list[Any], buffers: list[Any]) -> None:
-    """A leaf of a rarer kind: NumPy scalars, subclasses of ndarray, whatever has a buffer."""
-    type_of(x, "")  # refuses what is no array
+class _Unknown:
+    """In a key: what is no array."""
+
+
+def _collect_leaf(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> None:
+    """A leaf of a rarer kind: NumPy scalars, subclasses of ndarray, and what is no array at all."""
+    if not isinstance(x, np.ndarray | np.generic):
+        key.append(_Unknown)  # found in no table; whoever looks further refuses it by its name
+        special.append(Leaf(len(buffers), None, None))
+        buffers.append(None)
+        return
     data = np.array(x)
     key.append(np.generic)
     key.append(data.shape)

@@ -226,6 +226,8 @@ def linearize(indices: Sequence[Index], strides: Sequence[int]) -> Index:
 
 def delinearize(linear: Index, shape: Sequence[int]) -> list[Index]:
     """Multi-index of row-major position ``linear`` in ``shape``."""
+    if 0 in shape:  # no element, no index
+        return [Index(0)] * len(shape)
     indices: list[Index] = []
     for extent in reversed(shape[1:]):
         linear, remainder = linear.divmod(extent)
@@ -243,6 +245,8 @@ def reindex_reshape(
     Works group by group: axes of ``new`` and ``old`` are matched while their products agree, so
     that an axis that is not cut is passed through and only the rest needs quotients.
     """
+    if 0 in old:  # there is no element
+        return [Index(0)] * len(old)
     result: list[Index] = []
     i = j = 0
     while i < len(new) or j < len(old):

@@ -17,6 +17,8 @@ from .record import Recorder
 
 __all__ = ["lower"]
 
+# Most instructions of a nest with several results: bounds registers and compile time.
+LONGEST_TAPE = 256
 # A value shared by several nests is recomputed in each unless its work is at least this.
 SHARED_WORK = 12
 
@@ -45,6 +47,7 @@ class _Draft:
         self.reduced = reduced  # axes that reduce
         self.roots: list[Value] = []
         self.reads: set[Value] = set()
+        self.length = 0  # instructions of its roots, recorded one by one
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -141,6 +144,8 @@ class Lowering:
         name, kind = node.op.name, node.op.kind
         if not any(v in self.realization for v in node.outputs) or name in ("constant", "input"):
             return
+        if not any(v.size for v in node.outputs):
+            return
         if kind == "elementwise" or kind == "view" or name in ("gather", "dynamic_slice", "iota"):
             self.place_loop(node.out, node.out.shape, ())
         elif kind == "reduction":
@@ -181,6 +186,8 @@ class Lowering:
         """A contraction as the sum of products: the product over all axes, reduced."""
         product = _broadcast_product(node)
         axes = tuple(range(node.types[0].ndim, product.ndim))
+        if not axes:
+            product = convert(product, node.types[0].dtype)
         self.products[node.out] = product
         self.place_loop(node.out, product.shape, axes)
 
@@ -198,6 +205,7 @@ class Lowering:
         target = self.drafts[chosen]
         assert isinstance(target, _Draft)
         target.roots.append(root)
+        target.length += len(recorder.tape)
         target.reads.update(recorder.loads)
         self.home[root] = chosen
 
@@ -206,7 +214,9 @@ class Lowering:
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
             target = self.drafts[position]
-            if not isinstance(target, _Draft) or len(target.roots) >= 16:
+            if not isinstance(target, _Draft):
+                continue
+            if target.length + len(recorder.tape) > LONGEST_TAPE:
                 continue
             if target.domain != draft.domain or target.reduced != draft.reduced:
                 continue
@@ -245,7 +255,7 @@ class Lowering:
         stores, reductions = [], []
         outer = draft.outer_indices()
         for root, number in zip(roots, recorder.results, strict=True):
-            if _reduces(root):
+            if draft.reduced:
                 record = root.node.op if root.node.op.kind == "reduction" else OPS["sum"]
                 source = recorder.tape[number].dtype
                 wide = getattr(record, "accumulator", None)
@@ -287,10 +297,6 @@ class Lowering:
                 if v.size > 1:
                     found[v] = f"computed in {times[v]} nests"
         return found
-
-
-def _reduces(root: Value) -> bool:
-    return root.node.op.kind == "reduction" or root.node.op.name == "dot"
 
 
 def _axes(node: Node) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from math import prod
 from ..ir.graph import Graph, Node, Op, Value
 from .record import is_inlined_leaf
 
-__all__ = ["Realization", "is_loop_dot", "realize", "weight", "weight_of"]
+__all__ = ["Realization", "is_loop_dot", "realize", "under_transposes", "weight", "weight_of"]
 
 # At most this many nodes are inlined into one value: bounds compile time and recursion.
 MOST_INLINED = 160
@@ -59,6 +59,13 @@ def dot_sizes(node: Node) -> tuple[int, int, int, int]:
         prod(x.shape[d] for d in contract[0]),
         prod(free_y),
     )
+
+
+def under_transposes(v: Value) -> Value:
+    """``v`` without the transposes around it: strides for a matrix product, not a copy."""
+    while v.node.op.name == "transpose":
+        v = v.node.inputs[0]
+    return v
 
 
 class Realization:
@@ -110,11 +117,9 @@ def _by_kind(node: Node, result: Realization) -> None:
     elif kind != "view":
         for output in node.outputs:
             result.add(output, f"result of {name}")
-        if name != "dot":  # a matrix product chooses the layout of its operands itself
-            for v in node.inputs:
-                result.add(v, f"operand of {name}")
-                if is_inlined_leaf(v.node):
-                    result.reasons[v] = f"operand of {name}"
+        for v in node.inputs:
+            base = under_transposes(v) if name == "dot" else v
+            result.reasons.setdefault(base, f"operand of {name}")
 
 
 def _by_size(

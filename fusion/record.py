@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..ir.dtypes import bool_, int64
+import numpy as np
+
+from ..ir.dtypes import DType, bool_, int64
 from ..ir.errors import UnsupportedError
 from ..ir.graph import Literal, Node, Value
 from ..ir.ops import OPS
 from .index import Dynamic, Index, linearize, reindex_reshape, row_major
+from .intervals import Interval, interval_of
 from .loops import Instruction
 
 __all__ = ["Recorder", "is_inlined_leaf"]
@@ -49,13 +52,15 @@ class Recorder:
         report: Callable[[type[Exception], str], int],
     ) -> None:
         self.tape: list[Instruction] = []
+        self.intervals: list[Interval] = []  # of each instruction; (0, -1): not an integer
         self.results: list[int] = []
         self.loads: dict[Value, set[Indices]] = {}
         self._buffers = buffers
         self._inline = inline
-        self._report = report
+        self.report = report
         self._values: dict[tuple[Value, Indices, int], int] = {}
         self._known: dict[Instruction, int] = {}
+        self.expressions: dict[int, Index] = {}  # integers that are functions of loop variables
         self._reduced: dict[Value, int] = {}
 
     def computed(self) -> set[Value]:
@@ -68,6 +73,10 @@ class Recorder:
         if found is None:
             found = self._known[instruction] = len(self.tape)
             self.tape.append(instruction)
+            integer = instruction.dtype.is_integer or instruction.dtype.is_bool
+            self.intervals.append(
+                interval_of(instruction, self.intervals) if integer else (0, -1)
+            )
         return found
 
     def reduced(self, value: Value, number: int) -> None:
@@ -112,12 +121,16 @@ class Recorder:
         args = tuple(self.value(x, indices, guard) for x in node.inputs)
         if node.op.name in ("alias", "stop_gradient"):
             return args[0]
+        if node.types[0].dtype.is_integer:
+            known = self._as_index(node, args)
+            if known is not None:
+                return self.known_integer(known, node.types[0].dtype)
         checked = getattr(node.op, "check", None) is not None
         error = -1
         if checked:
             kind, text = node.op.check_error
             where = f"\n  at {node.location}" if node.location else ""
-            error = self._report(kind, text + where)
+            error = self.report(kind, text + where)
         return self.emit(
             Instruction(
                 "op",
@@ -130,6 +143,40 @@ class Recorder:
             )
         )
 
+    def _as_index(self, node: Node, args: tuple[int, ...]) -> Index | None:
+        """An integer op of loop variables and constants as an index expression, if it is one."""
+        x, *rest = (self.expressions.get(a) for a in args)
+        if x is None or None in rest:
+            return None
+        name, dtype = node.op.name, node.types[0].dtype
+        result: Index | None = None
+        if name == "convert":
+            result = x
+        elif name == "neg":
+            result = x * -1
+        elif len(rest) == 1 and rest[0] is not None:
+            result = _combine(name, x, rest[0])
+        if result is None:
+            return None
+        info = np.iinfo(dtype.numpy)
+        low, high = result.range()
+        return result if info.min <= low and high <= info.max else None
+
+    def known_integer(self, index: Index, dtype: DType) -> int:
+        """The integer ``index``, which fits its dtype."""
+        if index.terms:
+            number = self.emit(Instruction("index", int64, index=index))
+            if dtype is not int64:
+                number = self.emit(
+                    Instruction(
+                        "op", dtype, (number,), op=OPS["convert"], params=(("dtype", dtype),)
+                    )
+                )
+        else:
+            number = self.const(index.const, dtype)
+        self.expressions[number] = index
+        return number
+
     def const(self, value: Any, dtype: Any) -> int:
         return self.emit(Instruction("const", dtype, literal=Literal.of(value, dtype)))
 
@@ -138,6 +185,11 @@ class Recorder:
         if a < 0 or b < 0:
             return max(a, b)
         return self.emit(Instruction("op", bool_, (a, b), op=OPS["and"]))
+
+    def integer_op(self, name: str, *args: int) -> int:
+        """An int64 operation or comparison."""
+        dtype = bool_ if name in ("lt", "ge", "gt") else int64
+        return self.emit(Instruction("op", dtype, args, op=OPS[name]))
 
     def select(self, condition: int, x: int, y: int) -> int:
         dtype = self.tape[x].dtype
@@ -152,19 +204,36 @@ class Recorder:
 
     def dynamic(self, number: int, extent: int) -> Index:
         """The run-time integer ``number``, known to lie in ``[0, extent)``, as an index."""
-        instruction = self.tape[number]
-        if instruction.kind == "index":
-            assert instruction.index is not None
-            return instruction.index
-        return Index(0, ((Dynamic(number, 0, max(extent, 1)), 1),))
+        known = self.expressions.get(number)
+        if known is not None:
+            return known
+        low, high = self.intervals[number]
+        low, high = max(low, 0), min(high + 1, extent)
+        return Index(0, ((Dynamic(number, low, max(high, low + 1)), 1),))
 
     def as_int64(self, number: int) -> int:
         if self.tape[number].dtype is int64:
             return number
+        known = self.expressions.get(number)
+        if known is not None:
+            return self.known_integer(known, int64)
         convert = OPS["convert"]
         return self.emit(
             Instruction("op", int64, (number,), op=convert, params=(("dtype", int64),))
         )
+
+
+def _combine(name: str, x: Index, y: Index) -> Index | None:
+    """An integer op of two index expressions as one, where it stays linear or divides."""
+    if name == "add":
+        return x + y
+    if name == "sub":
+        return x + y * -1
+    if name == "mul" and not (x.terms and y.terms):
+        return x * y.const if not y.terms else y * x.const
+    if name in ("floor_divide", "remainder") and not y.terms and y.const > 0:
+        return x.divmod(y.const)[name == "remainder"]
+    return None
 
 
 # ------------------------------------------------------------------------------- rules by op name
@@ -172,14 +241,20 @@ class Recorder:
 
 def _constant(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
     literal = node.param("literal")
-    return r.emit(
+    number = r.emit(
         Instruction("const", literal.dtype, literal=Literal(literal.dtype, (), literal.data))
     )
+    if literal.dtype.is_integer:
+        r.expressions[number] = Index(int(literal.item()))
+    return number
 
 
 def _iota(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
-    number = r.emit(Instruction("index", int64, index=indices[node.param("axis")]))
-    dtype = node.types[0].dtype
+    index, dtype = indices[node.param("axis")], node.types[0].dtype
+    low, high = index.range()
+    if dtype.is_integer and np.iinfo(dtype.numpy).min <= low <= high <= np.iinfo(dtype.numpy).max:
+        return r.known_integer(index, dtype)
+    number = r.known_integer(index, int64)
     if dtype is int64:
         return number
     return r.emit(
@@ -257,7 +332,7 @@ def _concat(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
 def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
     x, *index_arrays = node.inputs
     axes, mode = node.param("axes"), node.param("mode")
-    lead = index_arrays[0].ndim if index_arrays else 0
+    lead = index_arrays[0].ndim
     at, rest = indices[:lead], iter(indices[lead:])
     source: list[Index] = []
     inside = -1
@@ -265,58 +340,69 @@ def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
         if axis not in axes:
             source.append(next(rest))
             continue
-        k = axes.index(axis)
-        number = r.as_int64(r.value(index_arrays[k], at, guard))
-        position, ok = _position(r, node, number, axis, extent, mode, guard)
-        inside = r.both(inside, ok)
+        number = r.as_int64(r.value(index_arrays[axes.index(axis)], at, guard))
+        position, fits = _position(r, node, number, axis, extent, guard)
+        inside = r.both(inside, fits)
         source.append(position)
-    if mode != "fill":
-        return r.value(x, tuple(source), guard)
-    fill = r.emit(Instruction("const", x.dtype, literal=node.param("fill_value")))
-    if inside < 0:
-        return r.value(x, tuple(source), guard)
-    value = r.value(x, tuple(source), r.both(guard, inside))
-    return r.select(inside, value, fill)
+    value = -1
+    if mode == "fill":
+        value = r.emit(Instruction("const", x.dtype, literal=node.param("fill_value")))
+    elif x.size == 0:  # each index is out of range; there is nothing to load
+        value = r.const(0, x.dtype)
+    if x.size == 0:
+        return value
+    element = r.value(x, tuple(source), r.both(guard, inside))
+    return element if inside < 0 else r.select(inside, element, value)
 
 
 def _position(
-    r: Recorder, node: Node, number: int, axis: int, extent: int, mode: str, guard: int
+    r: Recorder, node: Node, number: int, axis: int, extent: int, guard: int
 ) -> tuple[Index, int]:
     """An index array's element as a position in ``[0, extent)``, and the guard of mode fill."""
-    instruction = r.tape[number]
-    if instruction.kind == "index":
-        assert instruction.index is not None
-        low, high = instruction.index.range()
-        if low >= 0 and high < extent:  # proven: an index made by iota
-            return instruction.index, -1
+    mode = node.param("mode")
+    low, high = r.intervals[number]
+    if low >= 0 and high < extent:
+        return r.dynamic(number, extent), -1
     if mode == "raise":
-        where = f"\n  at {node.location}" if node.location else ""
-        error = r._report(
-            IndexError,
-            f"{node.op.name}: index {{value}} is out of bounds for axis {axis} of size {extent}; "
-            f'use mode="clip", "wrap" or "fill" to allow it{where}',
-        )
-        checked = r.emit(
-            Instruction("bounds", int64, (number,), guard=guard, high=extent, error=error)
-        )
-        return r.dynamic(checked, extent), -1
-    zero, size = r.const(0, int64), r.const(extent, int64)
-
-    def op(name: str, *args: int) -> int:
-        dtype = bool_ if name in ("lt", "le", "ge", "gt") else int64
-        return r.emit(Instruction("op", dtype, args, op=OPS[name]))
-
+        return _checked_position(r, node, number, axis, extent, guard), -1
     if mode == "wrap":
-        wrapped = r.emit(Instruction("op", int64, (number, size), op=OPS["remainder"]))
-        return r.dynamic(wrapped, extent), -1
-    counted = r.select(op("lt", number, zero), op("add", number, size), number)
-    last = r.const(extent - 1, int64)
-    clipped = r.select(op("lt", counted, zero), zero, counted)
-    clipped = r.select(op("gt", clipped, last), last, clipped)
+        return r.dynamic(r.integer_op("remainder", number, r.const(extent, int64)), extent), -1
     if mode == "clip":
-        return r.dynamic(clipped, extent), -1
-    fits = r.both(op("ge", counted, zero), op("lt", counted, size))
-    return r.dynamic(clipped, extent), fits
+        return _clamped(r, number, extent - 1), -1
+    zero, size = r.const(0, int64), r.const(extent, int64)
+    counted = number
+    if low < 0:
+        counted = r.select(
+            r.integer_op("lt", number, zero), r.integer_op("add", number, size), number
+        )
+    fits = r.both(r.integer_op("ge", counted, zero), r.integer_op("lt", counted, size))
+    return r.dynamic(r.select(fits, counted, zero), extent), fits
+
+
+def _checked_position(
+    r: Recorder, node: Node, number: int, axis: int, extent: int, guard: int
+) -> Index:
+    where = f"\n  at {node.location}" if node.location else ""
+    error = r.report(
+        IndexError,
+        f"{node.op.name}: index {{value}} is out of bounds for axis {axis} with size {extent}; "
+        f"mode='clip', 'wrap' or 'fill' gives it a meaning{where}",
+    )
+    bounds = Instruction("bounds", int64, (number,), guard=guard, high=extent, error=error)
+    checked = r.emit(bounds)
+    return Index(0, ((Dynamic(checked, 0, max(extent, 1)), 1),))
+
+
+def _clamped(r: Recorder, number: int, most: int) -> Index:
+    """A run-time integer clamped to ``[0, most]``."""
+    low, high = r.intervals[number]
+    if low < 0:
+        zero = r.const(0, int64)
+        number = r.select(r.integer_op("lt", number, zero), zero, number)
+    if high > most:
+        last = r.const(most, int64)
+        number = r.select(r.integer_op("gt", number, last), last, number)
+    return r.dynamic(number, most + 1)
 
 
 def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
@@ -325,20 +411,15 @@ def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int
     for i, start, size, extent in zip(
         indices, starts, node.types[0].shape, x.shape, strict=True
     ):
+        if size == extent:
+            source.append(i)
+            continue
         number = r.as_int64(r.value(start, (), guard))
+        if r.intervals[number][0] < 0:  # counts from the end
+            moved = r.integer_op("add", number, r.const(extent, int64))
+            number = r.select(r.integer_op("lt", number, r.const(0, int64)), moved, number)
         source.append(i + _clamped(r, number, extent - size))
     return r.value(x, tuple(source), guard)
-
-
-def _clamped(r: Recorder, number: int, most: int) -> Index:
-    """A run-time start clamped to ``[0, most]``."""
-    if most == 0:
-        return Index(0)
-    zero, last = r.const(0, int64), r.const(most, int64)
-    for name, bound in (("lt", zero), ("gt", last)):
-        test = r.emit(Instruction("op", bool_, (number, bound), op=OPS[name]))
-        number = r.select(test, bound, number)
-    return r.dynamic(number, most + 1)
 
 
 _RULES: dict[str, Callable[[Recorder, Node, Indices, int], int]] = {

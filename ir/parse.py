@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .collector import no_collection
 from .dtypes import ALL, DType
 from .errors import TilegradError
 from .graph import Graph, Literal, Node, Value
@@ -38,6 +39,7 @@ class ParseError(TilegradError, ValueError):
     """Text that is not a graph: the message names the line and what was expected there."""
 
 
+@no_collection()
 def parse(source: str) -> Graph:
     """The graph that ``source`` spells.
 

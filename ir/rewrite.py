@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from .collector import no_collection
 from .errors import TilegradError
 from .graph import Graph, Node, Value, toposort
 
@@ -27,6 +28,7 @@ def rebuild(node: Node, inputs: Sequence[Value]) -> Node:
     return Node(node.op, inputs, node.params, types, node.location)
 
 
+@no_collection()
 def rewrite(
     outputs: Sequence[Value], rule: Rule, *, stop: Sequence[Node] = ()
 ) -> tuple[Value, ...]:
@@ -75,6 +77,7 @@ def rewrite_graph(graph: Graph, rule: Rule) -> Graph:
     return graph if outputs == graph.outputs else Graph(graph.inputs, outputs, graph.name)
 
 
+@no_collection()
 def substitute(outputs: Sequence[Value], replacements: Mapping[Value, Value]) -> tuple[Value, ...]:
     """``outputs`` with values replaced by others, everywhere they are used.
 

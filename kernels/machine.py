@@ -118,9 +118,11 @@ def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
     from .cpu.blas import emit_matmul
     from .llvm.driver import emit_driver
     from .llvm.nest import NestEmitter
+    from .llvm.outline import should_outline
     from .llvm.reduce import ReduceEmitter
 
     module = builder.module
+    outline = should_outline(f for f in functions if isinstance(f, Form))
     emitted = []
     for k, function in enumerate(functions):
         name = f"{builder.function.name}.step{k}"
@@ -128,5 +130,5 @@ def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
             emitted.append(emit_matmul(module, name, function))
         else:
             emitter = ReduceEmitter if function.nest.reduces else NestEmitter
-            emitted.append(emitter(module, name, function).build())
+            emitted.append(emitter(module, name, function, outline).build())
     return emit_driver(module, builder, emitted, values)

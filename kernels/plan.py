@@ -153,7 +153,10 @@ class Plan:
             As the ops of the graph say, for elements out of their domain.
         """
         results = [np.empty(shape, dtype) for shape, dtype in self._result_specs]
-        arena = self._arenas.pop() if self._arenas else np.empty(self.memory.size, np.uint8)
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = np.empty(self.memory.size, np.uint8)
         ids = [*map(id, arrays), *map(id, results), *self._constant_ids]
         table = self._table(threads)
         layer = parallel_for_address() if threads > 1 else 0

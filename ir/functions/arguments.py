@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, float64
+from ..dtypes import DType, as_dtype
 from ..errors import DTypeError, ShapeError
 from ..graph import Value
 from ..location import at_user_line
-from ..ops.operands import as_value, common_dtype, convert
+from ..ops.operands import as_value, common_dtype, convert, inexact_operands
 from ..ops.shape import axis_index
 from ..types import Shape
 from .concrete import concrete
@@ -119,10 +119,9 @@ def promoted(*xs: Any, dtype: Any = None) -> list[Value]:
 
 def as_inexact(name: str, x: Any, dtype: Any = None) -> Value:
     """``x`` as a floating or complex value: integers and bools become float64."""
-    value = as_value(x)
     if dtype is not None:
         target = as_dtype(dtype)
         if not target.is_inexact:
             fail(DTypeError(f"{name}: expected a floating or complex dtype, got {target}"))
-        return convert(value, target)
-    return value if value.dtype.is_inexact else convert(value, float64)
+        return convert(as_value(x), target)
+    return inexact_operands(name, x)[0]  # Python numbers stay weak

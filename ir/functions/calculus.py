@@ -498,11 +498,11 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Value:
         fail(ValueError("correlate: expected vectors that are not empty"))
     y = conj(y) if y.dtype.is_complex else y
     if y.size > x.size:  # the roles change, and with them the direction
-        return flip(_slide(y, x, mode, "correlate", mirrored=True))
+        return flip(_slide(y, x, mode, "correlate"))
     return _slide(x, y, mode, "correlate")
 
 
-def _slide(x: Value, kernel: Value, mode: str, name: str, *, mirrored: bool = False) -> Value:
+def _slide(x: Value, kernel: Value, mode: str, name: str) -> Value:
     """Sums of ``kernel`` against every window of ``x`` (the longer one)."""
     width = kernel.size
     edges = {"full": (width - 1, width - 1), "valid": (0, 0), "same": (width // 2, 0)}
@@ -511,8 +511,6 @@ def _slide(x: Value, kernel: Value, mode: str, name: str, *, mirrored: bool = Fa
     low, high = edges[mode]
     if mode == "same":
         high = width - 1 - low
-        if mirrored:
-            low, high = high, low
     x = pad(x, 0, [low], [high])
     count = x.size - width + 1
     shape = (count, width)

@@ -306,7 +306,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
         )
     if not shape:
         return zeros((0,), target)
-    from .manipulation import stack  # manipulation builds on this module
+    from .joining import stack  # joining builds on this module
 
     return stack([convert(iota(shape, d), target) for d in range(len(shape))])
 

@@ -152,7 +152,7 @@ def read_key(x: Value, key: Any) -> tuple[Value, Key]:
             scalars.append(d)
             layout.append("block")
         elif isinstance(item, slice):
-            spans.append(range(x.shape[d])[item])
+            spans.append(range(x.shape[d])[item] or range(0))  # one spelling for nothing
             layout.append(d)
         elif item.dtype is bool_ and item.ndim == 0:
             masks.append(bool(concrete("index", "a mask", item)))

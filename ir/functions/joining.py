@@ -299,7 +299,8 @@ def _positions(name: str, obj: Any, extent: int) -> Any:
     """``obj`` of ``insert`` and ``delete`` as NumPy takes it, checked against the extent."""
     if isinstance(obj, slice):
         return np.arange(extent)[obj]
-    return static_array(name, "the indices", obj)
+    places = static_array(name, "the indices", obj)
+    return places.astype(np.int64) if places.size == 0 else places
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Value:

@@ -28,7 +28,7 @@ from ..ops import (
     where,
 )
 from ..ops.leaves import constant
-from ..ops.operands import convert
+from ..ops.operands import common_dtype, convert
 from ..ops.shape import broadcast, broadcast_to, reshape, transpose
 from ..ops.slicing import slice_axis
 from .arguments import as_inexact, axes_of, fail, keep_axes
@@ -148,6 +148,7 @@ def _quantile(
         whole = 100 if "percentile" in name else 1
         fail(ValueError(f"{name}: expected q in [0, {whole}]"))
     line, _, kept = _lined(name, a, axis)
+    line = convert(line, common_dtype([line.type, share.type]))  # a strong q counts, as in NumPy
     flat = reshape(share, (share.size,))
     result = _at_shares(line, convert(flat, "float64"), method, skip_nan)
     # the axis of q, last, goes first

@@ -10,6 +10,7 @@ from .cumulative import cummax, cummin, cumprod, cumsum, linear_recurrence, logc
 from .dot import dot, matmul, outer, tensordot, vecdot
 from .dynamic import dynamic_slice, dynamic_update_slice
 from .exponential import exp, exp2, expm1
+from .exponents import frexp, ldexp
 from .extrema import argmax, argmin, max_, min_
 from .gather import gather, take_along_axis
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
@@ -94,6 +95,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "fmod",
+    "frexp",
     "gather",
     "ge",
     "gt",
@@ -104,6 +106,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "ldexp",
     "le",
     "linear_recurrence",
     "log",

@@ -1,9 +1,9 @@
 """What all elementwise ops share: type rule, tangent rule from partial derivatives, batching.
 
 An elementwise record is a row: name, accepted kinds, NumPy reference, scalar program, partial
-derivatives, transpose. The partials read as formulas: the rule of ``sin`` is ``partials=(lambda t, x,
-out: scale(t, cos(x)),)``, where ``t`` is the tangent of that operand and :func:`~.scaling.scale` a
-product in which a zero tangent stays zero.
+derivatives, transpose. The partials read as formulas: ``sin`` has ``lambda t, x, out: scale(t,
+cos(x))``, where ``t`` is the tangent of the operand and :func:`~.scaling.scale` a product in which
+a zero tangent stays zero.
 """
 
 from __future__ import annotations

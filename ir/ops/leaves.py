@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, bool_, complex128, float64, int64
+from ..dtypes import DType, as_dtype, bool_, complex128, float64, int64, uint64
 from ..graph import Literal, Node, Value, make, make_node
 from ..types import Shape, TensorType
+from .domains import between
 from .registry import register
 
 __all__ = ["ALIAS", "CONSTANT", "DATA", "INPUT", "IOTA", "alias", "constant", "input_node", "iota"]
@@ -44,6 +45,9 @@ CONSTANT = register(
 )
 
 
+_INT64_MAX = 2**63 - 1
+
+
 def constant(value: Any, dtype: Any = None, *, weak: bool = False) -> Value:
     """A constant from a Python scalar, NumPy scalar or array.
 
@@ -55,7 +59,8 @@ def constant(value: Any, dtype: Any = None, *, weak: bool = False) -> Value:
         if kind is float:
             found, weak = float64, True
         elif kind is int:
-            found, weak = int64, True
+            # Integers beyond int64 can still meet uint64 arrays.
+            found, weak = (uint64 if value > _INT64_MAX else int64), True
         elif kind is bool:
             found = bool_
         elif kind is complex:
@@ -95,6 +100,7 @@ ALIAS = register(
     transpose=lambda node, cotangent, linear: (cotangent,),
     doc="The operand itself under a new identity: what a transform differentiates or batches "
     "with respect to. Dropped by canonicalization.",
+    samples=between((-3, 3)),
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..graph import Value, make
 from ..scalar import complexes
 from ..scalar import logarithm as programs
+from .complexes import complex_, imag, real
 from .domains import between
 from .elementwise import elementwise
 from .operands import inexact_operands
@@ -57,6 +58,12 @@ def log1p(x: Any) -> Value:
     return make(LOG1P, inexact_operands("log1p", x, kinds="f"))
 
 
+def _complex_log(x: Value, base: float) -> Value:
+    """Both parts divided by a real number: a complex one would make NaN of an infinite part."""
+    y = log(x)
+    return complex_(real(y) / math_log(base), imag(y) / math_log(base))
+
+
 LOG2 = elementwise(
     "log2",
     kinds="f",
@@ -71,7 +78,7 @@ LOG2 = elementwise(
 
 def log2(x: Any) -> Value:
     (x,) = inexact_operands("log2", x)
-    return log(x) / math_log(2.0) if x.dtype.is_complex else make(LOG2, (x,))
+    return _complex_log(x, 2.0) if x.dtype.is_complex else make(LOG2, (x,))
 
 
 LOG10 = elementwise(
@@ -88,4 +95,4 @@ LOG10 = elementwise(
 
 def log10(x: Any) -> Value:
     (x,) = inexact_operands("log10", x)
-    return log(x) / math_log(10.0) if x.dtype.is_complex else make(LOG10, (x,))
+    return _complex_log(x, 10.0) if x.dtype.is_complex else make(LOG10, (x,))

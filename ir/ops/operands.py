@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, float64, promote, promote_weak
+from ..dtypes import DType, as_dtype, complex128, float64, int32, promote, promote_weak
 from ..errors import DTypeError, ShapeError
 from ..graph import Value, make
 from ..location import at_user_line
 from ..types import Shape, TensorType, describe
+from .domains import between, with_params
 from .leaves import CONSTANT, constant
 from .registry import register
 
@@ -141,6 +142,9 @@ CONVERT = register(
     transpose=_convert_transpose,
     doc="Value conversion between element types: float to integer truncates and saturates with NaN "
     "to 0, complex to real drops the imaginary part, number to bool is ``x != 0``.",
+    samples=with_params(
+        between((-3, 3)), {"dtype": float64}, {"dtype": complex128}, {"dtype": int32}
+    ),
 )
 
 

@@ -19,6 +19,7 @@ __all__: list[str] = []
 
 def _bind_operators() -> None:
     value: Any = Value
+    value.__array_ufunc__ = None  # `ndarray * value` is ours, not an array of objects
     value.__abs__, value.__invert__ = abs_, not_
     value.__lt__, value.__le__, value.__gt__, value.__ge__ = lt, le, gt, ge
     for name, function in {

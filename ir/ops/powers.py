@@ -180,7 +180,7 @@ def power(x: Any, y: Any) -> Value:
     if type(y) is int and (dtype.is_integer or dtype.is_bool or abs(y) <= _LARGEST_EXPONENT):
         base = values[0]
         if base.dtype.is_bool:
-            base = convert(base, int8)  # NumPy
+            base = convert(base, dtype)
         if y >= 0:
             return integer_power(base, y)
         if dtype.is_integer or dtype.is_bool:
@@ -192,7 +192,9 @@ def power(x: Any, y: Any) -> Value:
 
 
 def square(x: Any) -> Value:
-    return power(x, 2)
+    """``x * x``; int8 for bools (NumPy)."""
+    x = as_value(x)
+    return integer_power(convert(x, int8) if x.dtype.is_bool else x, 2)
 
 
 def reciprocal(x: Any) -> Value:

@@ -9,7 +9,7 @@ merge by the same program.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> Axes:
     """``axis`` (None: all) as increasing numbers counted from the front, each once."""
     if axis is None:
         return tuple(range(ndim))
-    listed = (axis,) if isinstance(axis, int) else tuple(axis)
+    listed = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     axes = tuple(sorted(axis_index(name, d, ndim) for d in listed))
     if len(set(axes)) != len(axes):
         raise at_user_line(
@@ -140,8 +140,10 @@ def reduction(
 
 def build_reduction(op: Op, x: Value, axis: Axis, keepdims: bool) -> Value:
     axes = normalize_axes(op.name, axis, x.ndim)
-    y = make(op, (x,), axes=axes) if axes else x
-    return expand_dims(y, axes) if keepdims and axes else y
+    y = make(op, (x,), axes=axes)
+    if not axes:  # nothing to reduce, but the type rule has had its say
+        return x
+    return expand_dims(y, axes) if keepdims else y
 
 
 def distinct_samples(rng: Any, dtype: Any) -> Any:

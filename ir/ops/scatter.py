@@ -224,17 +224,17 @@ def _last_writers(node: Node) -> Value:
 
 
 def _scatter_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Any:
+    """Linear are "set" and "add" in both operands, "mul" in the array; nothing else."""
     updates, index, how = node.inputs[1], node.inputs[2], node.param("how")
     if how in ("min", "max") or (how == "mul" and linear[1]):
         return (None,) * len(node.inputs)  # not linear in these
     x_bar = updates_bar = None
-    if linear[0]:
+    if linear[0] and how == "add":
         x_bar = cotangent
-        if how == "set":
-            x_bar = _again(node, cotangent, zeros_of(updates.type), "set")
-        elif how == "mul":
-            x_bar = _again(node, cotangent, updates, "mul")
-    if linear[1]:
+    elif linear[0] and how in ("set", "mul"):  # written over, or multiplied by the same factors
+        by = zeros_of(updates.type) if how == "set" else updates
+        x_bar = _again(node, cotangent, by, how)
+    if linear[1] and how in ("set", "add"):
         updates_bar = _read(node, cotangent)
         if how == "set" and index.size != 1:
             wins = broadcast(_last_writers(node), updates.shape, tuple(range(index.ndim)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Value:
     value = as_value(x)
     if axis is None:
         axis = range(value.ndim)
-    listed = (axis,) if isinstance(axis, int) else axis
+    listed = axis if isinstance(axis, Iterable) else (axis,)
     axes = {axis_index("flip", d, value.ndim) for d in listed}
     return slice_(value, step=[-1 if d in axes else 1 for d in range(value.ndim)])
 
@@ -274,10 +275,10 @@ def pad(
     """
     array = as_value(x)
     border = scalar_of("pad", value, array.type)
-    between = (0,) * array.ndim if interior is None else tuple(interior)
-    if not (any(low) or any(high) or any(between)) and len(low) == len(high) == array.ndim:
-        return array
-    return make(PAD, (array, border), low=tuple(low), high=tuple(high), interior=between)
+    between = (0,) * array.ndim if interior is None else interior
+    before, after, inner = (tuple(map(index, amounts)) for amounts in (low, high, between))
+    node = make(PAD, (array, border), low=before, high=after, interior=inner)
+    return node if any(before + after + inner) else array
 
 
 def shift(x: Value, axis: int, by: int, fill: Any = 0) -> Value:

@@ -38,8 +38,8 @@ _EXACT_COMPLEX = frozenset(
 )
 # Ops that only move elements.
 _MOVES = frozenset({"reshape", "transpose", "broadcast", "slice", "pad", "concat"})
-# Faults that belong to the run: an index or a division that the program may never reach.
-_RUN_TIME_FAULTS = (ArithmeticError, IndexError)
+# Faults that belong to the run: an index, a division, a negative exponent that may never be reached.
+_RUN_TIME_FAULTS = (ArithmeticError, IndexError, ValueError)
 
 
 def evaluate_exactly(node: Node, operands: Sequence[Array]) -> Sequence[Array] | None:

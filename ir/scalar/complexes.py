@@ -141,12 +141,18 @@ def _cosh_and_sinh(h: Handler[V], x: V) -> tuple[V, V, V]:
     return cosh, sinh, h.rarely(large, one, root)
 
 
+def _boundless(h: Handler[V], a: V, b: V) -> V:
+    """Where the modulus is infinite and the direction unknown: the real part is then infinite."""
+    return h.and_(_infinite(h, a), h.not_(_finite(h, b)))
+
+
 def sinh(h: Handler[V], z: Pair[V]) -> Pair[V]:
     """``sinh a cos b + i cosh a sin b``."""
     a, b = z
     c, s, factor = _cosh_and_sinh(h, a)
     cos_b, sin_b = trigonometric.cos(h, b), trigonometric.sin(h, b)
     real = _product(h, _product(h, s, cos_b), factor)
+    real = h.select(_boundless(h, a, b), a, real)
     return real, _product(h, _product(h, sin_b, c), factor)
 
 
@@ -158,7 +164,8 @@ def cosh(h: Handler[V], z: Pair[V]) -> Pair[V]:
     zero = h.const(0.0, h.dtype(s))
     # zero wins over inf and NaN on either side
     imag = h.select(h.eq(s, zero), _product(h, s, sin_b), _product(h, sin_b, s))
-    return h.mul(h.mul(cos_b, c), factor), _product(h, imag, factor)
+    real = h.select(_boundless(h, a, b), h.abs(a), h.mul(h.mul(cos_b, c), factor))
+    return real, _product(h, imag, factor)
 
 
 def sin(h: Handler[V], z: Pair[V]) -> Pair[V]:

@@ -1,11 +1,12 @@
 """``pow(x, y)`` with the special values of C99 (ISO/IEC 9899:1999, F.9.4.4).
 
 float64: ``x = 2^k m`` and ``m c = 1 + z`` with ``c`` near ``1 / m`` from a table of 16, so that
-``|z| <= 1/32`` (P. Tang, "Table-driven implementation of the logarithm function in IEEE floating-point
-arithmetic", ACM TOMS 16(4), 1990). ``log x = (k ln2 - log c) + z - z^2 / 2 + z^3 P(z)`` is kept as
-an unevaluated sum: every term but the last with its rounding error, which leaves a relative error
-of ``2**-64``. So ``E = y log x`` is an unevaluated sum too, with an absolute error below
-``2**-54``, and the exponential of it loses little more than its last rounding.
+``|z| <= 1/32`` (P. Tang, "Table-driven implementation of the logarithm function in IEEE
+floating-point arithmetic", ACM TOMS 16(4), 1990). Then ``log x`` is
+``(k ln2 - log c) + z - z^2 / 2 + z^3 P(z)``, kept as an unevaluated sum: every term but the last
+with its rounding error, which leaves a relative error of ``2**-64``. So ``E = y log x`` is an
+unevaluated sum too, with an absolute error below ``2**-54``, and the exponential of it loses
+little more than its last rounding.
 
 float32: the same in plain float64, with short polynomials and no table.
 """

@@ -28,6 +28,7 @@ from .form import BAKED, WIDTH, Form
 from .handler import LLVMHandler, Typed, llvm_type
 from .loops import counted_loop
 from .memory import I64, POINTER, address, load, load_lanes, load_row, store, store_lanes, store_row
+from .outline import call_program, is_heavy
 
 __all__ = ["NestEmitter", "SIGNATURE"]
 
@@ -49,8 +50,9 @@ class Scope:
 class NestEmitter:
     """Emits the function of one form; subclasses of the problem live in :mod:`.reduce`."""
 
-    def __init__(self, module: Any, name: str, form: Form) -> None:
+    def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
         self.form, self.nest = form, form.nest
+        self.outline = outline  # call expensive programs instead of repeating them
         self.function = ir.Function(module, SIGNATURE, name)
         self.function.linkage = "internal"
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
@@ -285,6 +287,8 @@ class NestEmitter:
             if bad is not None:
                 self._report(i, bad, None, wide, scope)
         pairs = any(not isinstance(a, Typed) for a in args)
+        if self.outline and not pairs and not i.dtype.is_complex and is_heavy(i.op):
+            return call_program(h, i.op, args, params, i.dtype)
         program = i.op.complex_scalar if pairs else i.op.scalar
         return program(h, *args, **params)  # type: ignore[misc]
 

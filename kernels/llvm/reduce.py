@@ -36,8 +36,8 @@ State = tuple[Typed, ...]
 class ReduceEmitter(NestEmitter):
     """Emits the function of a nest whose last loop reduces."""
 
-    def __init__(self, module: Any, name: str, form: Form) -> None:
-        super().__init__(module, name, form)
+    def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
+        super().__init__(module, name, form, outline)
         tape = self.nest.tape
         self.monoids = [monoid_of(r, tape[r.value].dtype) for r in self.nest.reductions]
         self.reduce_loop = len(self.nest.extents) - 1

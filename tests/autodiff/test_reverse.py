@@ -365,14 +365,14 @@ def test_linear_transpose():
         (lambda x: mul(x, x), "product of two linear values"),
         (lambda x: add(x, 1.0), "affine, not linear"),
         (lambda x: div(ONE, x), "not linear in operand 1"),
-        (sin, "sin.*cannot be transposed|transpose: sin"),
+        (sin, r"sin\(f64\[\]\) cannot be transformed: not linear"),
     ],
 )
 def test_programs_that_are_not_linear(f, reason):
     x = placeholder()
     with pytest.raises(UnsupportedError, match=reason) as caught:
         linear_transpose([f(x.out)], [x.out])([ONE])
-    assert "test_reverse.py" in str(caught.value)
+    assert "\n  at " in str(caught.value)
 
 
 def test_transpose_of_zero_and_of_nodes():
@@ -424,8 +424,10 @@ def test_faulty_transpose_rules_are_caught():
 def test_long_chain():
     x = placeholder()
     y = alias(x.out)
-    for k in range(100_000):
-        y = mul(y, x.out) if k % 2 else div(y, x.out)
+    for k in range(50_000):
+        y = neg(y) if k % 10 else mul(neg(div(y, x.out)), neg(x.out))
+    for _ in range(50_000):
+        y = neg(y)
     (x_bar,) = vjp([y], [x.out])([ONE])
     np.testing.assert_allclose(interpret([x_bar], {x: 1.5})[0], 1.0, rtol=1e-9)
 

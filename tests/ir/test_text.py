@@ -119,7 +119,8 @@ def test_special_floats_to_the_bit(bits):
     "param",
     [
         None, True, False, 0, -7, 10**40, 0.0, -0.0, 1e300, -5e-324, math.inf, -math.inf, 1e16, "",
-        'a "quoted" \\ text\nof é and # and %1 {', "return", b"\x00\xff", (), (1,), ((1, 2), ("x", None)),
+        'a "quoted" \\ text\nof é and # and %1 {', "return", b"\x00\xff", (), (1,),
+        ((1, 2), ("x", None)),
         complex(-0.0, math.inf), *(float32, bool_, complex64), TensorType((2, 0), int64, weak=True),
         TensorType((), float64), Literal.of([1.5, -0.0], float32), Literal.of(True, bool_),
         Literal.of(np.arange(40), int64), Literal.of(complex(1, -0.0), complex64),

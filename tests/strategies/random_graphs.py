@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from tilegrad.ir.dtypes import as_dtype, bool_, float32, float64, int64
+from tilegrad.ir.dtypes import as_dtype, bool_, complex128, float32, float64, int64
 from tilegrad.ir.errors import TilegradError
 from tilegrad.ir.graph import Graph, Value, make_node
 from tilegrad.ir.interpret import interpret_graph
@@ -23,7 +23,7 @@ from tilegrad.ir.ops.leaves import constant, input_node, iota
 from tilegrad.ir.ops.operands import convert
 from tilegrad.ir.types import TensorType
 
-DTYPES = (float64, float32, int64, bool_)
+DTYPES = (float64, float32, int64, bool_, complex128)
 EXTENTS = (1, 2, 3, 4, 0)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, 1e-310, 1e300, -1e300, 0.5)
 

@@ -223,22 +223,26 @@ class NumpyHandler:
         return np.right_shift(x, y)
 
     def select(self, condition: Array, x: Array, y: Array) -> Array:
-        return np.where(condition, x, y)[()]
+        result: Array = np.where(condition, x, y)
+        return result[()]
 
     def bitcast(self, x: Array, dtype: DType) -> Array:
         bits: Array = np.asarray(x)
-        return bits.view(dtype.numpy)[()]
+        result: Array = bits.view(dtype.numpy)
+        return result[()]
 
     @_quiet
     def convert(self, x: Array, dtype: DType) -> Array:
-        target: Any = dtype.numpy
+        target = dtype.numpy
         if not (dtype.is_integer and x.dtype.kind == "f"):
-            return np.asarray(x).astype(target)[()]
+            plain: Array = np.asarray(x).astype(target)
+            return plain[()]
         info, whole = np.iinfo(target), np.trunc(np.asarray(x, np.float64))
         # 2**63 is a float, 2**63 - 1 is not: compare with the first value above the range
         high, low = whole >= float(info.max) + (dtype.bits < 64), whole < float(info.min)
         inside = np.where(high | low | np.isnan(whole), 0.0, whole).astype(target)
-        return np.where(high, info.max, np.where(low, info.min, inside)).astype(target)[()]
+        bounded: Array = np.where(high, info.max, np.where(low, info.min, inside))
+        return bounded.astype(target)[()]
 
     def table(self, entries: Sequence[float], index: Array, dtype: DType) -> Array:
         return np.asarray(entries, dtype.numpy)[index]
@@ -246,7 +250,7 @@ class NumpyHandler:
     def rarely(self, condition: Array, usual: Array, rare: Callable[[], Array]) -> Array:
         if not np.any(condition):
             return usual
-        return np.where(condition, rare(), usual)[()]
+        return self.select(condition, rare(), usual)
 
 
 def run(program: Callable[..., Any], *operands: Any) -> Array:

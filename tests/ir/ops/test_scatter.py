@@ -17,8 +17,10 @@ from rule_checks import (
     tangent_function,
 )
 
-from tilegrad.ir.errors import DTypeError, ShapeError
+from tilegrad.autodiff.reverse import transpose
+from tilegrad.ir.errors import DTypeError, ShapeError, UnsupportedError
 from tilegrad.ir.ops import scatter, sum_
+from tilegrad.ir.ops.leaves import constant
 
 HOW = ("set", "add", "mul", "min", "max")
 RESOLVE = {
@@ -212,3 +214,11 @@ def test_messages():
         scatter(x, 1.0, [0], how="sub")
     with pytest.raises(OverflowError, match="300 is out of bounds for int8"):
         scatter(np.ones(2, np.int8), 300, [0])
+
+
+@pytest.mark.parametrize(("how", "operand"), [("mul", 1), ("max", 0), ("min", 1)])
+def test_what_is_not_linear_is_not_transposed(how, operand):
+    nodes = [node_like(np.ones(3)), node_like(np.ones(2))]
+    out = scatter(nodes[0].out, nodes[1].out, [0, 1], how=how)
+    with pytest.raises(UnsupportedError, match=f"scatter.* is not linear in operand {operand}"):
+        transpose([out], [nodes[operand].out], [constant(np.ones(3))])

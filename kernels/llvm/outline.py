@@ -1,0 +1,59 @@
+"""Functions for expensive scalar programs, shared by all the code of a plan.
+
+Emitted in line, an exponential costs a few nanoseconds less a vector; a hundred of them cost a
+second to compile. A plan that has many calls them instead: each program is then emitted once for
+scalars and once for vectors. Inline or not, the instructions and so the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ...fusion.realize import weight_of
+from ...ir.dtypes import DType
+from ...ir.graph import Op
+from .form import Form
+from .handler import LLVMHandler, Typed, llvm_type
+
+__all__ = ["call_program", "is_heavy", "should_outline"]
+
+HEAVY = 20
+# Measured: up to this many uses, compiling them in line takes less than 0.1 s.
+MOST_INLINE = 8
+
+
+def is_heavy(op: Op) -> bool:
+    """Whether an op's program is worth a function of its own."""
+    return weight_of(op) >= HEAVY
+
+
+def should_outline(forms: Iterable[Form]) -> bool:
+    """Whether the code of these nests should share its expensive programs."""
+    uses = 0
+    for form in forms:
+        uses += sum(1 for i in form.nest.tape if i.op is not None and is_heavy(i.op))
+    return uses > MOST_INLINE
+
+
+def call_program(
+    h: LLVMHandler, op: Op, args: Sequence[Typed], params: dict[str, Any], result: DType
+) -> Typed:
+    """Call the function of a real elementwise op at the width of ``h``; emit it if it is new."""
+    module = h.builder.module
+    kinds = "_".join(x.dtype.short for x in args)
+    extra = "".join(f".{value}" for value in params.values())
+    name = f"tilegrad.{op.name}.{kinds}{extra}.w{h.width}"
+    function = module.globals.get(name)
+    if function is None:
+        types = [llvm_type(x.dtype, h.width) for x in args]
+        signature = ir.FunctionType(llvm_type(result, h.width), types)
+        function = ir.Function(module, signature, name)
+        function.linkage = "internal"
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        inner = LLVMHandler(builder, h.width)
+        operands = [Typed(v, x.dtype) for v, x in zip(function.args, args, strict=True)]
+        builder.ret(op.scalar(inner, *operands, **params).value)  # type: ignore[misc]
+    return Typed(h.builder.call(function, [x.value for x in args]), result)

@@ -1,0 +1,36 @@
+"""Engine tests run on the compiler; ``TILEGRAD_TEST_INTERPRETER=1`` runs them on the reference."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tilegrad.engine import programs, realize, traced
+from tilegrad.ir.graph import Graph
+from tilegrad.ir.interpret import interpret_graph
+from tilegrad.ir.passes.manager import optimize
+
+
+class InterpretedPlan:
+    """A plan by the reference interpreter."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = optimize(graph)
+
+    def run(self, arrays: list[Any]) -> list[Any]:
+        return interpret_graph(self.graph, arrays)
+
+
+@pytest.fixture(autouse=True)
+def _interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if os.environ.get("TILEGRAD_TEST_INTERPRETER") == "1":
+        monkeypatch.setattr(programs, "compile_program", InterpretedPlan)
+    yield
+
+
+@pytest.fixture
+def fresh_plans() -> None:
+    """No plan is known from earlier tests."""
+    realize.PLANS.clear()
+    traced.PLANS.clear()

@@ -1,0 +1,112 @@
+"""Whole Jacobians and Hessians."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import tilegrad as tg
+from tilegrad.engine import jacobian as module
+
+from .lines import raises_here
+
+A = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])
+X = np.array([0.3, -0.7, 1.1])
+MODES = [tg.jacfwd, tg.jacrev, tg.jacobian]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_against_closed_form(mode: Any) -> None:
+    jacobian = mode(lambda x: tg.sin(A @ x))(X)
+    np.testing.assert_allclose(jacobian, np.cos(A @ X)[:, None] * A, rtol=1e-14)
+    np.testing.assert_array_equal(mode(lambda x: x)(2.0), 1.0)
+    assert mode(lambda x: x * x)(np.ones((2, 3))).shape == (2, 3, 2, 3)
+    assert mode(lambda x: x)(np.zeros((0,))).shape == (0, 0)
+    assert mode(lambda x: x * x)(np.ones(2, "float32")).dtype is tg.float32
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_trees_argnums_aux_and_no_dependence(mode: Any) -> None:
+    def f(p: Any, y: Any) -> Any:
+        return {"u": p["a"] * y, "v": [tg.sum(y)]}
+
+    jacobian = mode(f)({"a": 2.0, "b": np.ones(3)}, X)
+    np.testing.assert_allclose(jacobian["u"]["a"], X)
+    np.testing.assert_array_equal(jacobian["u"]["b"], np.zeros((3, 3)))
+    np.testing.assert_array_equal(jacobian["v"][0]["a"], 0.0)
+    both = mode(f, argnums=(0, 1))({"a": 2.0, "b": np.ones(3)}, X)
+    np.testing.assert_allclose(both["u"][1], 2 * np.eye(3))
+    np.testing.assert_allclose(both["v"][0][1], np.ones(3))
+    jacobian, aux = mode(lambda x: (x * x, "aux"), has_aux=True)(3.0)
+    assert (float(jacobian), aux) == (6.0, "aux")
+
+
+def test_cheaper_mode_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:  # AD06
+    chosen = []
+    for name in ("_forward_blocks", "_reverse_blocks"):
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda p, real=real, name=name: (chosen.append(name), real(p))[1]
+        )
+    tg.jacobian(lambda x: tg.sum(x))(X)
+    tg.jacobian(lambda x: tg.asarray([1.0, 2.0]) * x)(1.0)
+    tg.jacobian(lambda x: x)(X)
+    assert chosen == ["_reverse_blocks", "_forward_blocks", "_forward_blocks"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_complex(mode: Any) -> None:
+    z = np.array([1 + 2j, 0.5 - 1j])
+    np.testing.assert_allclose(mode(lambda z: z * z, holomorphic=True)(z), np.diag(2 * z))
+    with raises_here(TypeError, r"complex arguments: expected real results.*holomorphic=True"):
+        mode(lambda z: z * z)(z)  # here
+    with raises_here(TypeError, r"floating results, got the result: i64\[\]"):
+        mode(lambda x: tg.argmax(x))(X)  # here
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"), list(itertools.product([tg.jacfwd, tg.jacrev], repeat=2))
+)
+def test_second_order_in_all_modes(outer: Any, inner: Any) -> None:  # AD09
+    def f(x: Any) -> Any:
+        return tg.sum(tg.sin(x) * x[::-1]) + x[0] * x[1] * x[2]
+
+    expected = tg.hessian(f)(X)
+    np.testing.assert_allclose(outer(inner(f))(X), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(expected, np.asarray(expected).T, atol=1e-14)
+
+
+def test_hessian_against_closed_form_and_trees() -> None:
+    def f(p: Any) -> Any:
+        return p["a"] * p["a"] * tg.sum(p["b"] * p["b"] * p["b"])
+
+    h = tg.hessian(f)({"a": 2.0, "b": X})
+    np.testing.assert_allclose(h["a"]["a"], 2 * np.sum(X**3))
+    np.testing.assert_allclose(h["a"]["b"], 2 * 2.0 * 3 * X**2)
+    np.testing.assert_allclose(h["b"]["a"], 2 * 2.0 * 3 * X**2)
+    np.testing.assert_allclose(h["b"]["b"], 4.0 * np.diag(6 * X))
+
+
+def test_hvp_without_the_hessian() -> None:  # AD08
+    def f(x: Any) -> Any:
+        return tg.sum(tg.sin(x) * x[::-1])
+
+    v = np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(tg.hvp(f, (X,), (v,)), np.asarray(tg.hessian(f)(X)) @ v, rtol=1e-13)
+    first, second = tg.hvp(lambda x, y: x * y * y, (2.0, 3.0), (1.0, 0.0))
+    assert (float(first), float(second)) == (0.0, 6.0)
+    graph = tg.trace(lambda x, v: tg.hvp(f, (x,), (v,)))(np.ones(50), np.ones(50))
+    assert max(t.size for node in graph.nodes() for t in node.types) == 50
+
+
+def test_jitted_and_mapped() -> None:
+    f: Any = lambda x: tg.sin(x) * x[0]  # noqa: E731
+    many = np.stack([X, 2 * X])
+    one = tg.jit(tg.jacobian(f))(X)
+    np.testing.assert_allclose(one, tg.jacobian(f)(X), rtol=1e-15)
+    np.testing.assert_allclose(tg.vmap(tg.jacobian(f))(many)[1], tg.jacobian(f)(2 * X), rtol=1e-15)
+    np.testing.assert_allclose(
+        tg.jit(tg.vmap(tg.hessian(lambda x: tg.sum(f(x)))))(many)[0],
+        tg.hessian(lambda x: tg.sum(f(x)))(X),
+        rtol=1e-14,
+    )

@@ -1,0 +1,240 @@
+"""Deferred execution: keys, sharing, limits, history, modes."""
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import tilegrad as tg
+from tilegrad.engine import realize
+from tilegrad.engine.closing import close
+from tilegrad.engine.config import config
+from tilegrad.engine.realize import PLANS
+
+from .lines import raises_here
+
+
+def key(*arrays: Any) -> Any:
+    return close([a._value for a in arrays], lift_constants=True).key
+
+
+def fresh(*shape: int) -> Any:
+    return tg.asarray(np.ones(shape))
+
+
+def test_key_is_the_form_of_the_program_alone() -> None:
+    x, y = fresh(3), fresh(3)
+    assert key(x + y) == key(fresh(3) + fresh(3))
+    assert key(x * 2.0) == key(y * 7.5), "a scalar is an operand, not a part of the program"
+    assert key(x + y) != key(x * y)
+    assert key(x + y) != key(fresh(4) + fresh(4))
+    assert key(x + y) != key(x + tg.asarray(np.ones(3, "float32")))
+
+
+def test_key_tells_sharing_apart() -> None:  # ED05
+    x, y = fresh(3), fresh(3)
+    assert key(x * x) != key(x * y)
+    assert key(x * x) == key(y * y)
+    t = x + y
+    assert key(t * t) != key((x + y) * (x + y))
+    assert key(t, t) != key(t, x + y)
+    np.testing.assert_array_equal(x * x, np.ones(3))
+    np.testing.assert_array_equal(x * tg.asarray([2.0, 3.0, 4.0]), [2.0, 3.0, 4.0])
+
+
+def test_key_tells_params_apart_by_bits() -> None:
+    from tilegrad.engine.closing import params_key
+
+    assert params_key((("value", 0.0),)) != params_key((("value", -0.0),))
+    assert params_key((("value", 1.0),)) != params_key((("value", 1),))
+
+
+@pytest.mark.usefixtures("fresh_plans")
+def test_first_time_node_by_node_then_as_a_whole() -> None:
+    def program(x: Any) -> Any:
+        return tg.sqrt(x * x + x) * 0.25
+
+    data = np.array([0.3, 1.7, 2.9])
+    results, compiles = [], []
+    for _ in range(3):
+        before = PLANS.stats.compiles
+        results.append(np.asarray(program(tg.asarray(data))))
+        compiles.append(PLANS.stats.compiles - before)
+    assert compiles[0] >= 3, "one plan a kind of node"
+    assert compiles[1:] == [1, 0], "then one for the whole, then none"
+    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+
+
+def test_look_at_values_computes_once() -> None:  # ED04
+    for look in (float, np.asarray, repr, bool, lambda a: a.item(), lambda a: a.tolist(), tg.eval):
+        x = tg.asarray(3.0) * 2.0
+        before = PLANS.stats.calls
+        look(x)
+        assert PLANS.stats.calls == before + 1
+        look(x)
+        assert PLANS.stats.calls == before + 1
+
+
+def test_shapes_and_dtypes_compute_nothing() -> None:  # AR33
+    before = PLANS.stats.calls
+    y = tg.sum(fresh(3, 4) * 2.0, axis=0)
+    assert (y.shape, y.dtype, y.ndim) == ((4,), tg.float64, 1)
+    assert PLANS.stats.calls == before
+
+
+def test_several_arrays_are_one_program() -> None:  # ED10
+    x = fresh(3)
+    y = x + 1.0
+    before = PLANS.stats.calls
+    tg.eval(y, y, [y, y * 2.0])
+    assert PLANS.stats.calls == before + 1
+
+
+def test_results_of_one_call_are_computed_together() -> None:
+    value, gradient = tg.value_and_grad(lambda x: tg.sum(x * x))(fresh(3))
+    float(value)
+    assert gradient.is_realized
+
+
+def test_history_is_freed() -> None:  # ED30
+    x = fresh(3)
+    y = x * 2.0
+    node = weakref.ref(y._value.node)
+    operand = weakref.ref(x)
+    float(tg.sum(y))
+    np.asarray(y)
+    del x
+    gc.collect()
+    assert node() is None
+    assert operand() is None
+
+
+def test_history_stays_while_somebody_differentiates() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        assert float(y) == 9.0  # computed, and yet part of the derivative
+        z = y * x
+        assert z > 0
+        return z
+
+    assert float(tg.grad(f)(3.0)) == 27.0
+    assert float(tg.grad(tg.grad(f))(3.0)) == 18.0
+
+
+def test_history_is_let_go_after_differentiation() -> None:
+    kept = []
+
+    def f(x: Any) -> Any:
+        y = x * x
+        float(y)
+        kept.append(y)
+        return y
+
+    tg.grad(f)(3.0)
+    (y,) = kept
+    node = weakref.ref(y._value.node)
+    assert float(y) == 9.0
+    gc.collect()
+    assert y._buffer is not None
+    assert node() is None
+
+
+def test_long_loops_do_not_pile_up() -> None:  # ED24
+    x = fresh(4)
+    for _ in range(3000):
+        x = x * 0.5 + 1.0
+    assert len(close([x._value], lift_constants=True).nodes) <= 2 * config.pending_limit
+    np.testing.assert_array_equal(x, np.full(4, 2.0))
+
+
+def test_a_chain_of_many_thousand_nodes_needs_no_recursion() -> None:
+    with config(pending_limit=10**9):
+        x = tg.asarray(1.0)
+        for _ in range(20_000):
+            x = x + 1.0
+        y = tg.grad(lambda t: t * 2.0)(x)
+        web = close([x._value], lift_constants=True)
+        assert len(web.nodes) == 20_000
+        assert float(y) == 2.0
+    del x, y, web
+    gc.collect()
+
+
+def test_eager_mode_computes_at_once_with_the_same_bits() -> None:  # ED11
+    data = np.linspace(0.1, 3, 7)
+    later = np.asarray(tg.sin(tg.asarray(data)) * 0.3 + 1.0)
+    with config(eager=True):
+        y = tg.sin(tg.asarray(data))
+        assert y.is_realized
+        y = y * 0.3 + 1.0
+        assert y.is_realized
+        assert float(tg.grad(lambda x: x * x)(3.0)) == 6.0
+        assert float(tg.jit(lambda x: x * x)(3.0)) == 9.0
+        np.testing.assert_array_equal(tg.vmap(lambda x: x * x)(np.ones(2)), np.ones(2))
+    assert np.asarray(y).tobytes() == later.tobytes()
+
+
+def test_verify_mode_finds_a_wrong_type_rule(monkeypatch: pytest.MonkeyPatch) -> None:  # ED12
+    from tilegrad.ir.ops.arithmetic import ADD
+    from tilegrad.ir.types import TensorType
+
+    with config(verify=True):
+        np.testing.assert_array_equal(fresh(3) + fresh(3), np.full(3, 2.0))
+        real = realize._run_node
+        monkeypatch.setattr(
+            realize,
+            "_run_node",
+            lambda node, numbers, operands: (
+                realize._verify(node, [np.zeros(4)])
+                if node.op is ADD
+                else real(node, numbers, operands)
+            ),
+        )
+        y = fresh(3) + fresh(3)
+        with pytest.raises(tg.TilegradError, match=r"add: inferred f64\[3\], .* gave float64\[4\]"):
+            np.asarray(y)
+    assert TensorType((3,), tg.float64) == y._type
+
+
+def test_errors_of_the_kernel_cite_the_line_of_the_operation() -> None:
+    index = tg.asarray([0, 7])
+    x = tg.asarray([1.0, 2.0])
+    for _ in range(3):  # alone, then in a compiled whole
+        with raises_here(IndexError, "7"):
+            y = x[index] * 2.0  # here
+            np.asarray(y)
+
+
+def test_unused_results_are_not_computed() -> None:
+    x = fresh(3)
+    dead = x * 2.0
+    live = x + 1.0
+    np.asarray(live)
+    assert not dead.is_realized
+
+
+
+def test_multiple_results_of_one_node_run_once() -> None:  # ED17
+    from tilegrad.ir.graph import Node, Value
+    from tilegrad.ir.ops.arithmetic import ADD
+    from tilegrad.ir.types import TensorType
+
+    t = TensorType((3,), tg.float64)
+    operand = fresh(3)._value
+    pair = Node(ADD, (operand, operand), (), (t, t))  # stands for any op of two results
+    runs = []
+
+    class Plan:
+        def run(self, buffers: Any) -> Any:
+            runs.append(1)
+            return [buffers[0] + 1, buffers[0] + 2]
+
+    web = close(pair.outputs, lift_constants=True)
+    PLANS._plans[web.key] = Plan()
+    try:
+        assert realize.evaluate(Value(pair, 1)).tolist() == [3.0] * 3
+        assert realize.evaluate(Value(pair, 0)).tolist() == [2.0] * 3
+    finally:
+        del PLANS._plans[web.key]
+    assert len(runs) == 1
