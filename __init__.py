@@ -9,15 +9,25 @@ from . import linalg, nn, special
 from .engine import namespace as _namespace
 from .engine import tree
 from .engine.array import Array
-from .engine.array import evaluate as eval
+from .engine.array import evaluate as eval  # noqa: F401 - not for star imports
 from .engine.config import config
 from .engine.directional import jvp, linear_transpose, linearize, vjp
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from .engine.jit import jit
 from .engine.namespace import *  # noqa: F403 - its table holds the names
-from .engine.namespace import abs, all, any, divmod, max, min, pow, round, sum
-from .engine.signature import shape_dtype as ShapeDtype
+from .engine.namespace import (  # noqa: F401 - Python's own names, not for star imports
+    abs,
+    all,
+    any,
+    divmod,
+    max,
+    min,
+    pow,
+    round,
+    sum,
+)
+from .engine.signature import shape_dtype as ShapeDtype  # noqa: N812 - JAX's name
 from .engine.trace import trace
 from .engine.vmap import vmap
 from .ir.dtypes import (

@@ -67,6 +67,12 @@ class Config:
     pending_limit: int
 
     def __setattr__(self, name: str, value: Any) -> None:
+        self._check(name, value)
+        object.__setattr__(self, name, value)
+        if name == "strict_dtypes":
+            set_strict_dtypes(value)
+
+    def _check(self, name: str, value: Any) -> None:
         known = vars(self)
         if name not in known:
             raise at_user_line(
@@ -76,25 +82,23 @@ class Config:
         if type(value) is not wanted or (wanted is int and value < 1):
             what = "True or False" if wanted is bool else "a positive integer"
             raise at_user_line(TypeError(f"config.{name}: expected {what}, got {value!r}"))
-        object.__setattr__(self, name, value)
-        if name == "strict_dtypes":
-            set_strict_dtypes(value)
 
     def __call__(self, **settings: Any) -> Any:
         """A context in which the settings hold; the old ones come back at its end."""
+        for name, value in settings.items():
+            self._check(name, value)
         return self._during(settings)
 
     @contextmanager
     def _during(self, settings: dict[str, Any]) -> Iterator[Config]:
-        before = {name: getattr(self, name, None) for name in settings}
+        before = {name: getattr(self, name) for name in settings}
         try:
             for name, value in settings.items():
                 setattr(self, name, value)
             yield self
         finally:
             for name, value in before.items():
-                if name in vars(self):
-                    setattr(self, name, value)
+                setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"

@@ -206,12 +206,21 @@ def _named(name: str, builder: Any, function: Any) -> Callable[..., Any]:
     space, _, plain = name.rpartition(".")
     function.__name__ = function.__qualname__ = plain
     function.__module__ = f"{_PACKAGE}.{space}" if space else _PACKAGE
-    if not function.__doc__ and getattr(builder, "__name__", "") in ops.OPS:
-        function.__doc__ = ops.OPS[builder.__name__].doc
+    if not function.__doc__:
+        record = ops.OPS.get(getattr(builder, "__name__", "").rstrip("_"))
+        function.__doc__ = _DOCS[plain] if record is None else record.doc
     return function  # type: ignore[no-any-return]
 
 
 _PACKAGE = __package__.rpartition(".")[0]
+
+# What has no record of its own: bit operations on what is true.
+_DOCS = {
+    "logical_and": "Whether both are true (not zero).",
+    "logical_or": "Whether one of both is true (not zero).",
+    "logical_xor": "Whether exactly one of both is true (not zero).",
+    "logical_not": "Whether it is false (zero).",
+}
 
 
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
@@ -266,9 +275,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = _functions()
 
 # Names that a star import must not lay over Python's own.
 BUILTINS = ("abs", "all", "any", "divmod", "max", "min", "pow", "round", "sum")
+# `tg.trace` traces a function; the trace of a matrix is `tg.linalg.trace` (and `np.trace`).
+_TAKEN = ("trace",)
 
-globals().update({name: f for name, f in FUNCTIONS.items() if "." not in name})
-__all__ += sorted(name for name in FUNCTIONS if "." not in name and name not in BUILTINS)
+_PLAIN = {name: f for name, f in FUNCTIONS.items() if "." not in name and name not in _TAKEN}
+globals().update(_PLAIN)
+__all__ = sorted(set(_PLAIN).difference(BUILTINS))  # what a star import of the package brings
 
 
 def space(name: str) -> dict[str, Callable[..., Any]]:

@@ -32,6 +32,8 @@ _ACCUMULATE = {
 }
 # Names that NumPy gives its ufuncs where ours follow another spelling of NumPy's.
 _RENAMED = {"conjugate": "conj", "invert": "bitwise_invert"}
+# NumPy's write to their argument and return nothing; ours return the changed array.
+_IN_PLACE = ("put_along_axis",)
 # Keywords that change nothing for us when they have these values.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "casting": ("same_kind",),
@@ -108,5 +110,12 @@ class NumPyProtocols:
         module = func.__module__.removeprefix("numpy").lstrip(".")
         name = f"{module}.{func.__name__}" if module in ("linalg", "fft") else func.__name__
         shown = "np." + name
+        if name in _IN_PLACE:
+            raise at_user_line(
+                TypeError(
+                    f"{shown}: would write to its argument, and arrays are immutable; use "
+                    f"x = tg.{name}(x, ...), which returns the changed array, or x.at[i].set(v)"
+                )
+            )
         _refuse_out(shown, kwargs)
         return _find(_RENAMED.get(name, name), shown)(*args, **_without_neutral(kwargs))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.errors import DTypeError
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Value, toposort
 from ..ir.location import at_user_line
 from ..ir.ops.leaves import constant
 from ..ir.rewrite import substitute
@@ -201,6 +201,4 @@ def trace_program(
 
 
 def _reaches(value: Value, node: Any) -> bool:
-    from ..ir.graph import toposort
-
     return node in toposort([value])

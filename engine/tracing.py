@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..ir.errors import TracerError
-from ..ir.graph import Node, Value
+from ..ir.graph import Node, Value, toposort
 from ..ir.location import Location, at_user_line, user_location
 from ..ir.ops.leaves import ALIAS, INPUT, input_node
 from ..ir.types import TensorType
@@ -153,13 +153,23 @@ def tracer_error(what: str, value: Value, found: Node) -> TracerError:
             f"static (static_argnums, in_axes=None); or do this outside the function."
         )
     else:
+        first = _first_use(value, found)
+        used = "" if first is None else f", first used at {first}"
         message = (
-            f"{what}: leaked tracer {value.type}: it depends on {describe_input(found)}, and that "
-            f"function has returned{where}\n"
+            f"{what}: leaked tracer {value.type}: it depends on {describe_input(found)}{used}\n"
+            f"  That function was called at {trace.location} and has returned.\n"
             f"  A traced array lives only while its function runs: return it from the function "
             f"instead of storing it in a global, an attribute or a closure."
         )
     return at_user_line(TracerError(message))
+
+
+def _first_use(value: Value, found: Node) -> Location | None:
+    """Where the input ``found`` was used first on the way to ``value``: inside its function."""
+    for node in toposort([value]):
+        if any(x.node is found for x in node.inputs):
+            return node.location
+    return None
 
 
 def is_independent(values: Iterable[Value]) -> bool:

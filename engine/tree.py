@@ -22,6 +22,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from ..ir.location import at_user_line
 from .static import static_key
 
 __all__ = [
@@ -107,7 +108,7 @@ def register_node(
     [1.0, 2.0, 3.0]
     """
     if cls in (dict, list, tuple, type(None)) or _KINDS.get(cls) is not None:
-        raise ValueError(f"register_node: {cls.__name__} is a container already")
+        raise at_user_line(ValueError(f"register_node: {cls.__name__} is a container already"))
     _KINDS[cls] = _Kind(flatten, unflatten, lambda aux: ())
 
 
@@ -353,8 +354,10 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """
     items = list(leaves)
     if len(items) != treedef.num_leaves:
-        raise ValueError(
-            f"unflatten: expected {treedef.num_leaves} leaves for {treedef}, got {len(items)}"
+        raise at_user_line(
+            ValueError(
+                f"unflatten: expected {treedef.num_leaves} leaves for {treedef}, got {len(items)}"
+            )
         )
     return put_together(treedef.spec, iter(items))
 
@@ -401,7 +404,9 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any
     """Combine the leaves from the first to the last, ``functools.reduce`` of :func:`leaves`."""
     items = [*initial, *leaves(tree)]
     if not items:
-        raise TypeError("tree.reduce: expected a leaf or an initial value, got an empty tree")
+        raise at_user_line(
+            TypeError("tree.reduce: expected a leaf or an initial value, got an empty tree")
+        )
     total = items[0]
     for item in items[1:]:
         total = function(total, item)
@@ -418,7 +423,9 @@ def match(
     out: list[Any] = []
     found = take_apart(tree, out, is_leaf)
     if found != spec and _unordered(found) != _unordered(spec):
-        raise ValueError(f"{what}: expected the structure {show(spec)}, got {show(found)}")
+        raise at_user_line(
+            ValueError(f"{what}: expected the structure {show(spec)}, got {show(found)}")
+        )
     return out
 
 
@@ -438,8 +445,10 @@ def spread(prefix: Any, spec: Spec, what: str, path: str = "") -> list[Any]:
     where = f"{what}{path}"
     items = _prefix_children(prefix, spec)
     if items is None:
-        raise ValueError(
-            f"{where}: expected an int, None or the container {show(spec)}, got {prefix!r}"
+        raise at_user_line(
+            ValueError(
+                f"{where}: expected an int, None or the container {show(spec)}, got {prefix!r}"
+            )
         )
     return [
         entry

@@ -117,10 +117,7 @@ def _argument_axes(title: str, in_axes: Any, spec: Any) -> list[int | None]:
                 f"arguments, got {in_axes!r}"
             )
         )
-    try:
-        return spread(in_axes, spec, f"{title}: in_axes")
-    except ValueError as error:
-        raise at_user_line(error) from None
+    return spread(in_axes, spec, f"{title}: in_axes")
 
 
 def _axis_of(title: str, x: Any, axis: int, name: str) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.dtypes import DType, bool_, int64
 from ..ir.errors import UnsupportedError
-from ..ir.graph import Literal, Node, Value
+from ..ir.graph import Literal, Node, Op, Value
 from ..ir.ops import OPS
 from .index import Dynamic, Index, linearize, reindex_reshape, row_major
 from .intervals import Interval, interval_of
@@ -125,9 +125,10 @@ class Recorder:
             known = self._as_index(node, args)
             if known is not None:
                 return self.known_integer(known, node.types[0].dtype)
-        checked = getattr(node.op, "check", None) is not None
+        checked = self._may_fail(node.op, args)
         error = -1
         if checked:
+            assert node.op.check_error is not None
             kind, text = node.op.check_error
             where = f"\n  at {node.location}" if node.location else ""
             error = self.report(kind, text + where)
@@ -142,6 +143,15 @@ class Recorder:
                 error=error,
             )
         )
+
+    def _may_fail(self, op: Op, args: tuple[int, ...]) -> bool:
+        """Whether an op tests its operands at run time: integer division and integer powers."""
+        if op.check is None or not self.tape[args[-1]].dtype.is_integer:
+            return False
+        low, high = self.intervals[args[-1]]
+        if op.name == "power":
+            return low < 0
+        return low <= 0 <= high
 
     def _as_index(self, node: Node, args: tuple[int, ...]) -> Index | None:
         """An integer op of loop variables and constants as an index expression, if it is one."""

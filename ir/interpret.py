@@ -93,6 +93,10 @@ def _evaluate(node: Node, operands: Sequence[Array]) -> tuple[Array, ...]:
     if node.op.reference is None:
         reason = node.op.why_not.get("reference", "no reason is given")
         raise TilegradError(f"interpret: op {name} has no NumPy reference: {reason}")
+    if node.op.kind == "elementwise":
+        # Some of NumPy's functions round differently on strided operands. The value of an element
+        # must not depend on which views came before it.
+        operands = [np.asarray(x, order="C") for x in operands]
     result = node.op.reference(*operands, **dict(node.params))
     return tuple(map(np.asarray, result)) if type(result) is tuple else (np.asarray(result),)
 

@@ -2,7 +2,7 @@
 
 ``compile_code`` makes ``@njit`` of ::
 
-    def plan(table, first, last, arena, parallel_for, threads, a0, a1, ...):
+    def plan(table, first, last, arena, pool, threads, a0, a1, ...):
         return kernel((table, first, ..., a1))
 
 where ``kernel`` is an intrinsic whose code generator emits the step functions and the driver
@@ -22,7 +22,7 @@ from typing import Any
 from ..ir.dtypes import DType
 from .llvm.form import Form
 
-__all__ = ["Code", "compile_code", "parallel_for_address"]
+__all__ = ["Code", "compile_code", "compile_entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,6 @@ class Code:
 
 _CACHE: dict[Any, Code] = {}
 _LOCK = threading.RLock()
-_PARALLEL_FOR: list[int] = []
-
-
-def parallel_for_address() -> int:
-    """Address of the loop of numba's threading layer; starts its threads at the first call."""
-    if not _PARALLEL_FOR:
-        with _LOCK:
-            import llvmlite.binding as llvm
-            from numba.np.ufunc import parallel
-
-            parallel._launch_threads()
-            _PARALLEL_FOR.append(int(llvm.address_of_symbol("numba_parallel_for")))
-    return _PARALLEL_FOR[0]
 
 
 def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
@@ -73,33 +60,35 @@ def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
 
 
 def _compile(functions: Sequence[Form | DType], arrays: int) -> Code:
+    names = ["table", "first", "last", "arena", "pool", "threads"]
+    names += [f"a{k}" for k in range(arrays)]
+    return compile_entry(names, lambda builder, values: _emit(builder, functions, values))
+
+
+def compile_entry(names: Sequence[str], emit: Callable[[Any, Sequence[Any]], Any]) -> Code:
+    """A numba function of int64 arguments whose body is ``emit(builder, values) -> i64 value``."""
     from numba import njit, types
     from numba.core import config
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
 
-    seconds: dict[str, float] = {}
+    seconds = {"emit": 0.0}
 
     @intrinsic  # type: ignore[misc]  # numba is not typed
     def kernel(typing_context: Any, arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             start = time.perf_counter()
-            count = signature.args[0].count
-            values = [builder.extract_value(args[0], k) for k in range(count)]
-            result = _emit(builder, functions, values)
-            seconds["emit"] = seconds.get("emit", 0.0) + time.perf_counter() - start
+            result = emit(builder, [builder.extract_value(args[0], k) for k in range(len(names))])
+            seconds["emit"] += time.perf_counter() - start
             return result
 
         return types.int64(arguments), generate
 
-    names = ", ".join(
-        ["table", "first", "last", "arena", "parallel_for", "threads"]
-        + [f"a{k}" for k in range(arrays)]
-    )
+    listed = ", ".join(names)
     scope: dict[str, Any] = {"kernel": kernel}
-    exec(f"def plan({names}):\n    return kernel(({names},))", scope)  # names made here
-    signature = types.int64(*[types.int64] * (6 + arrays))
+    exec(f"def plan({listed}):\n    return kernel(({listed},))", scope)  # names made by us
+    signature = types.int64(*[types.int64] * len(names))
     with global_compiler_lock:
         cpu_target.target_context.codegen()  # its target machine keeps numba's optimization level
         saved = config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE
@@ -109,7 +98,7 @@ def _compile(functions: Sequence[Form | DType], arrays: int) -> Code:
             dispatcher = njit([signature], nogil=True, no_cfunc_wrapper=True)(scope["plan"])
         finally:
             config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = saved
-        seconds["compile"] = time.perf_counter() - start - seconds.get("emit", 0.0)
+        seconds["compile"] = time.perf_counter() - start - seconds["emit"]
     result = dispatcher.overloads[tuple(signature.args)]
     return Code(result.entry_point, result.library, seconds)
 

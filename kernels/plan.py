@@ -16,7 +16,8 @@ from ..ir.graph import Graph
 from .cpu.blas import matmul_frame
 from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
-from .machine import Code, compile_code, parallel_for_address
+from .machine import Code, compile_code
+from .pool import pool_address
 from .work import pieces_of, step_cost
 
 __all__ = ["Plan", "compile_graph"]
@@ -158,13 +159,13 @@ class Plan:
         except IndexError:
             arena = np.empty(self.memory.size, np.uint8)
         ids = [*map(id, arrays), *map(id, results), *self._constant_ids]
-        table = self._table(threads)
-        layer = parallel_for_address() if threads > 1 else 0
+        pool = pool_address(threads) if threads > 1 else 0
+        table = self._table(threads if pool else 1)
         for segment in self._segments:
             if type(segment) is tuple:
                 assert self.code is not None
                 word = self.code.call(
-                    id(table), segment[0], segment[1], id(arena), layer, threads, *ids
+                    id(table), segment[0], segment[1], id(arena), pool, threads, *ids
                 )
                 if word:
                     self._raise(word)

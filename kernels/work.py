@@ -15,6 +15,8 @@ __all__ = ["pieces_of", "step_cost"]
 # team of threads 2 us; a step is shared when each thread has ten times that to do.
 NANOSECONDS = 0.06
 WORTHWHILE = 20_000.0
+SMALLEST = 5_000.0  # of a piece
+PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
 
 
 def pieces_of(nest: Nest, extent: int, threads: int) -> int:
@@ -25,7 +27,8 @@ def pieces_of(nest: Nest, extent: int, threads: int) -> int:
     total = prod(nest.extents) * work * NANOSECONDS
     if total < WORTHWHILE:
         return 1
-    return max(1, min(threads, extent // 64 if len(nest.extents) == 1 else extent))
+    most = extent // 512 if len(nest.extents) == 1 else extent
+    return max(1, min(PIECES_EACH * threads, most, int(total / SMALLEST)))
 
 
 def _instruction_work(i: object) -> float:

@@ -105,7 +105,7 @@ def _parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     inputs = [t.replace("...", ellipsis[width - n :]) for t, n in zip(inputs, hidden, strict=True)]
     if arrow:
         if width and "..." not in right:
-            fail(ValueError(f"einsum: expected '...' in the result too, got {text!r}; sum over it first"))
+            fail(ValueError(f"einsum: expected '...' in the result too, got {text!r}; sum first"))
         output = right.replace("...", ellipsis)
     else:
         joined = "".join(inputs)

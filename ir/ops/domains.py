@@ -23,7 +23,7 @@ def draw(rng: Any, dtype: Any, low: float, high: float, *, signed: bool = False)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         first, last = max(int(np.ceil(low)), info.min), min(int(np.floor(high)), info.max)
-        x = rng.integers(first, last, SIZE, dtype=np.int64, endpoint=True)
+        x = rng.integers(min(first, last), last, SIZE, dtype=np.int64, endpoint=True)
         return (np.where(rng.integers(0, 2, SIZE) > 0, x, -x) if signed and info.min else x).astype(
             dtype
         )

@@ -38,7 +38,7 @@ _EXACT_COMPLEX = frozenset(
 )
 # Ops that only move elements.
 _MOVES = frozenset({"reshape", "transpose", "broadcast", "slice", "pad", "concat"})
-# Faults that belong to the run: an index, a division, a negative exponent that may never be reached.
+# Faults that belong to the run: an index, a divisor, an exponent that may never be reached.
 _RUN_TIME_FAULTS = (ArithmeticError, IndexError, ValueError)
 
 

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from .memory import POINTER
 
-__all__ = ["call_address"]
+__all__ = ["call_address", "call_int_address"]
 
 
 class _IndirectCall(ir.Instruction):  # type: ignore[misc]  # llvmlite has no types
@@ -28,3 +28,11 @@ def call_address(b: Any, address: Any, operands: Sequence[Any]) -> None:
     """Call the void function at an i64 address."""
     pointer = b.inttoptr(address, POINTER)
     b._insert(_IndirectCall(b.block, ir.VoidType(), pointer, operands))
+
+
+def call_int_address(b: Any, address: Any, operands: Sequence[Any]) -> Any:
+    """Call the function that returns a C int at an i64 address."""
+    pointer = b.inttoptr(address, POINTER)
+    call = _IndirectCall(b.block, ir.IntType(32), pointer, operands)
+    b._insert(call)
+    return call

@@ -2,7 +2,7 @@
 
 ::
 
-    i64 plan(i64 table, i64 first, i64 last, i64 arena, i64 parallel_for, i64 array_0, ...)
+    i64 plan(i64 table, i64 first, i64 last, i64 arena, i64 pool, i64 threads, i64 array_0, ...)
 
 ``table`` and the arrays are *addresses of NumPy array objects* (``id(array)``): the data pointer
 stands right behind the object header in every NumPy array (``PyArrayObject_fields`` of NumPy's C
@@ -20,18 +20,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from .calls import call_address
 from .loops import counted_loop
 from .memory import I64, POINTER
+from .teamwork import PIECES, TASK, emit_shared
 
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
 HEADER = 2  # words before the buffers: how many there are, where the steps begin
 STEP_WORDS = 4
+JOB_WORDS = 8  # buffers, frame, extent, pieces, function, and what .teamwork adds
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
 
-_TASK = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
-_I32 = ir.IntType(32)
 
 
 def emit_driver(
@@ -46,10 +45,10 @@ def emit_driver(
     functions : sequence of llvmlite.ir.Function
         The nest functions by number, of type ``SIGNATURE``.
     arguments : sequence of i64 values
-        table, first, last, arena, parallel_for, threads, then the arrays.
+        table, first, last, arena, pool, threads, then the arrays.
     """
     b = builder
-    table_object, first, last, arena, parallel_for, threads, *arrays = arguments
+    table_object, first, last, arena, pool, threads, *arrays = arguments
     table = data_pointer(b, table_object)
 
     def word(at: Any) -> Any:
@@ -76,15 +75,19 @@ def emit_driver(
         place = b.select(is_array, taken, b.add(base, source))
         b.store(place, b.gep(buffers, [b.add(k, I64(1))], source_etype=I64))
     task = _emit_task(module, functions)
-    context = b.alloca(I64, size=I64(5))
-    scratch = [b.alloca(I64), b.alloca(I64, size=I64(2)), b.alloca(I64, size=I64(2))]
-    _set_words(b, context, {0: b.ptrtoint(buffers, I64)})
+    job = b.alloca(I64, size=I64(JOB_WORDS))
+    pool_pointer = b.inttoptr(pool, POINTER)
+    _set_words(b, job, {0: b.ptrtoint(buffers, I64)})
     with counted_loop(b, first, last) as step:
         at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
         number, frame, extent, pieces = (word(b.add(at, I64(k))) for k in range(STEP_WORDS))
         frame_address = b.ptrtoint(b.gep(table, [frame], source_etype=I64), I64)
-        _set_words(b, context, {1: frame_address, 2: extent, 3: pieces, 4: number})
-        _run_pieces(b, task, scratch, context, parallel_for, threads, pieces)
+        _set_words(b, job, {1: frame_address, 2: extent, PIECES: pieces, 4: number})
+        with b.if_else(b.icmp_signed(">", pieces, I64(1))) as (shared, alone):
+            with shared:
+                emit_shared(b, task, job, pool_pointer, threads)
+            with alone:
+                b.call(task, [job, I64(0)])
     return b.load(error, typ=I64)
 
 
@@ -99,52 +102,19 @@ def _set_words(b: Any, words: Any, values: dict[int, Any]) -> None:
         b.store(value, b.gep(words, [I64(k)], source_etype=I64))
 
 
-def _run_pieces(
-    b: Any,
-    task: Any,
-    scratch: Sequence[Any],
-    context: Any,
-    parallel_for: Any,
-    threads: Any,
-    pieces: Any,
-) -> None:
-    """All pieces of a step: here, or shared among threads through numba's threading layer.
-
-    ``parallel_for`` is the layer's loop over generalized-ufunc calls: it calls ``task(arguments,
-    counts, strides, context)`` with the first argument advanced by its stride, 1: the piece.
-    """
-    argument, counts, strides = scratch
-    b.store(I64(0), argument)
-    with b.if_else(b.icmp_signed(">", pieces, I64(1))) as (shared, alone):
-        with shared:
-            _set_words(b, counts, {0: pieces, 1: I64(1)})
-            _set_words(b, strides, {0: I64(1), 1: I64(1)})
-            team = b.trunc(threads, _I32)
-            call_address(
-                b,
-                parallel_for,
-                [task, argument, counts, strides, context, I64(0), I64(1), team],
-            )
-        with alone:
-            _set_words(b, counts, {0: I64(1), 1: I64(1)})
-            b.call(task, [argument, counts, strides, context])
-
-
 def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
-    """``task(arguments, counts, strides, context)``: some pieces of one step."""
-    function = ir.Function(module, _TASK, module.get_unique_name("task"))
+    """``task(job, piece)``: one piece of one step."""
+    function = ir.Function(module, TASK, module.get_unique_name("task"))
     function.linkage = "internal"
-    arguments, counts, _, context = function.args
+    job, piece = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
     def word(pointer: Any, k: int) -> Any:
         return b.load(b.gep(pointer, [I64(k)], source_etype=I64), typ=I64)
 
-    piece = word(arguments, 0)
-    stop = b.add(piece, word(counts, 0))
-    buffers, frame, extent, pieces, number = (word(context, k) for k in range(5))
+    buffers, frame, extent, pieces, number = (word(job, k) for k in range(5))
     low = b.sdiv(b.mul(extent, piece), pieces)
-    high = b.sdiv(b.mul(extent, stop), pieces)
+    high = b.sdiv(b.mul(extent, b.add(piece, I64(1))), pieces)
     pointers = b.inttoptr(buffers, POINTER), b.inttoptr(frame, POINTER)
     done = b.append_basic_block("done")
     switch = b.switch(number, done)

@@ -282,7 +282,7 @@ class NestEmitter:
             return self._position(i, h, args[0], wide, scope)
         assert i.op is not None
         params = dict(i.params)
-        if i.op.check is not None:
+        if i.op.check is not None and i.error >= 0:
             bad = i.op.check(h, *args, **params)
             if bad is not None:
                 self._report(i, bad, None, wide, scope)

@@ -1,7 +1,6 @@
 """Engine tests run on the compiler; ``TILEGRAD_TEST_INTERPRETER=1`` runs them on the reference."""
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,10 +22,9 @@ class InterpretedPlan:
 
 
 @pytest.fixture(autouse=True)
-def _interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("TILEGRAD_TEST_INTERPRETER") == "1":
         monkeypatch.setattr(programs, "compile_program", InterpretedPlan)
-    yield
 
 
 @pytest.fixture

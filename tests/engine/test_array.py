@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 
 X = np.array([[1.5, -2.0, 3.25], [0.5, 4.0, -1.0]])

@@ -4,6 +4,7 @@ import types
 from typing import Any
 
 import numpy as np
+
 import tilegrad as tg
 
 SCALE = 2.0

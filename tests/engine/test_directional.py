@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 
 from .lines import raises_here
@@ -21,7 +22,9 @@ def test_jvp_against_closed_form() -> None:
     dx, dy = np.array([1.0, -2.0]), np.array([0.5, 3.0])
     value, tangent = tg.jvp(f, (P, Y), ({"x": dx}, dy))
     np.testing.assert_allclose(value["s"], np.sin(P["x"]) * Y, rtol=1e-15)
-    np.testing.assert_allclose(tangent["s"], np.cos(P["x"]) * dx * Y + np.sin(P["x"]) * dy, rtol=1e-14)
+    np.testing.assert_allclose(
+        tangent["s"], np.cos(P["x"]) * dx * Y + np.sin(P["x"]) * dy, rtol=1e-14
+    )
     np.testing.assert_allclose(tangent["t"], 2 * P["x"] * dx, rtol=1e-15)
 
 
@@ -77,7 +80,11 @@ def test_dtypes_of_tangents() -> None:  # AD02
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
-        (lambda: tg.jvp(tg.sin, 1.0, (1.0,)), TypeError, r"primals: expected a tuple.* got float; .*\(primal,\)"),
+        (
+            lambda: tg.jvp(tg.sin, 1.0, (1.0,)),
+            TypeError,
+            r"primals: expected a tuple.* got float; .*\(primal,\)",
+        ),
         (lambda: tg.jvp(tg.sin, (1.0,), 1.0), TypeError, "tangents: expected a tuple"),
         (
             lambda: tg.jvp(lambda x: x, (np.ones(2),), (np.ones(3),)),
@@ -94,7 +101,11 @@ def test_dtypes_of_tangents() -> None:  # AD02
             ValueError,
             r"tangents: expected the structure \({'a': \*},\), got \({'b': \*},\)",
         ),
-        (lambda: tg.jvp(lambda n: n, (np.arange(2),), (np.ones(2),)), tg.DTypeError, r"n: i64\[2\]"),
+        (
+            lambda: tg.jvp(lambda n: n, (np.arange(2),), (np.ones(2),)),
+            tg.DTypeError,
+            r"n: i64\[2\]",
+        ),
         (
             lambda: tg.vjp(lambda x: (x, x), 1.0)[1](1.0),
             ValueError,
@@ -123,7 +134,9 @@ def test_linearize() -> None:
     assert float(value) == pytest.approx(3 * np.e)
     assert float(push(1.0, 0.0)) == pytest.approx(3 * np.e)
     assert float(push(0.0, 1.0)) == pytest.approx(np.e)
-    np.testing.assert_allclose(tg.vmap(lambda t: push(t, 0.0))(np.array([1.0, 2.0])), [3 * np.e, 6 * np.e])
+    np.testing.assert_allclose(
+        tg.vmap(lambda t: push(t, 0.0))(np.array([1.0, 2.0])), [3 * np.e, 6 * np.e]
+    )
     assert runs == [1]
     assert float(tg.grad(lambda t: push(t, t))(5.0)) == pytest.approx(4 * np.e)
 

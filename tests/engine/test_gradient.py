@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 
 from .lines import raises_here
@@ -15,7 +16,11 @@ class Params(NamedTuple):
 
 
 def test_gradients_mirror_the_argument() -> None:  # AD05
-    p = {"z": 2.0, "a": [tg.asarray([1.0, 2.0]), (np.ones(2, "float32"), None)], "m": Params(3.0, 4.0)}
+    p = {
+        "z": 2.0,
+        "a": [tg.asarray([1.0, 2.0]), (np.ones(2, "float32"), None)],
+        "m": Params(3.0, 4.0),
+    }
 
     def f(p: Any) -> Any:
         x, (y, _) = p["a"]
@@ -177,7 +182,9 @@ def test_bool_and_integer_leaves() -> None:
     g = tg.grad(lambda p: tg.sum(tg.where(p["mask"], p["x"], 0.0)))(p)
     assert (float(g["x"]), g["on"], g["mask"]) == (1.0, None, None)
     q = {"x": 2.0, "n": np.arange(3)}
-    with raises_here(TypeError, r"grad\(<lambda>\): expected a floating.* got q\['n'\]: i64\[3\]; .*astype"):
+    with raises_here(
+        TypeError, r"grad\(<lambda>\): expected a floating.* got q\['n'\]: i64\[3\]; .*astype"
+    ):
         tg.grad(lambda q: q["x"] * q["n"][1])(q)  # here
     g = tg.grad(lambda q: q["x"] * q["n"][2], allow_int=True)(q)
     assert (float(g["x"]), g["n"]) == (2.0, None)
@@ -186,14 +193,24 @@ def test_bool_and_integer_leaves() -> None:
 @pytest.mark.parametrize(
     ("fun", "x", "error", "text"),
     [
-        (lambda x: x, np.ones(3), tg.ShapeError, r"a scalar, got f64\[3\]; reduce it with tg.sum .*jac"),
+        (
+            lambda x: x,
+            np.ones(3),
+            tg.ShapeError,
+            r"a scalar, got f64\[3\]; reduce it with tg.sum .*jac",
+        ),
         (lambda x: x, np.ones(1), tg.ShapeError, r"a scalar, got f64\[1\]"),
         (lambda x: (x, x), 1.0, TypeError, r"one scalar, got \(\*, \*\); has_aux=True"),
         (lambda x: x, np.arange(3), tg.DTypeError, r"got x: i64\[3\]; convert it with astype"),
         (lambda x: x, True, tg.DTypeError, r"got x: bool\[\]; convert it with astype"),
         (lambda x: x > 1, 1.0, tg.DTypeError, r"floating result, got bool\[\].* no derivative"),
         (lambda x: tg.argmax(x), np.ones(3), tg.DTypeError, r"floating result, got i64\[\]"),
-        (lambda x: x * 1j, 1.0, tg.DTypeError, r"a real result, got c128\[\]~?; take its real part"),
+        (
+            lambda x: x * 1j,
+            1.0,
+            tg.DTypeError,
+            r"a real result, got c128\[\]~?; take its real part",
+        ),
         (lambda x: "a", 1.0, tg.DTypeError, r"the result: expected arrays.* got str 'a'"),
         (lambda x: x, "a", tg.DTypeError, r"argument x: expected an array.* got str 'a'"),
     ],

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 from tilegrad.engine import jacobian as module
 

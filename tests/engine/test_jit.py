@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 
 from .lines import raises_here
@@ -126,11 +127,15 @@ def test_static_argument_among_variadic_ones() -> None:
     assert float(g("once", 3.0)) == 3.0
 
 
-@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, {1}, np.ones(2)], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [[1, 2], {"a": 1}, {1}, np.ones(2)], ids=lambda v: type(v).__name__
+)
 def test_unhashable_static_argument(value: Any) -> None:  # case 92
     f = tg.jit(lambda x, c: x, static_argnums=1)
     kind = type(value).__name__
-    with raises_here(TypeError, f"static argument c: expected a hashable value, got {kind} .*tuple"):
+    with raises_here(
+        TypeError, f"static argument c: expected a hashable value, got {kind} .*tuple"
+    ):
         f(1.0, value)  # here
 
 
@@ -142,7 +147,9 @@ def test_wrong_static_numbers_and_names() -> None:
 
 
 def test_arguments_that_are_no_arrays() -> None:
-    with raises_here(TypeError, r"argument p\['mode'\]: expected an array.* got str 'fast'; make it"):
+    with raises_here(
+        TypeError, r"argument p\['mode'\]: expected an array.* got str 'fast'; make it"
+    ):
         tg.jit(lambda p: p["x"])({"x": 1.0, "mode": "fast"})  # here
     with raises_here(TypeError, "argument x: .*NumPy data of dtype float16"):
         tg.jit(lambda x: x)(np.ones(2, "float16"))  # here
@@ -235,7 +242,9 @@ def test_equal_functions_share_a_program() -> None:  # case 89
     assert tg.jit.stats().compiles - before == 1
     for scale in (1.0, 2.0, 3.0):
         c = tg.asarray([scale] * 3)
-        np.testing.assert_array_equal(tg.jit(lambda x, c=c: x * c * 0.5625)(x), np.asarray(c) * 0.5625)
+        np.testing.assert_array_equal(
+            tg.jit(lambda x, c=c: x * c * 0.5625)(x), np.asarray(c) * 0.5625
+        )
     assert tg.jit.stats().compiles - before == 2, "captured data is no part of the program"
 
 
@@ -374,7 +383,9 @@ def test_lower_shows_the_program() -> None:  # JT10, JT11
     assert '"x": f32[3]' in text
     assert text == f.lower({"w": np.ones(3, "float32")}, np.ones(3, "float32")).as_text()
     assert "mul" in lowered.as_text("optimized")
-    with raises_here(ValueError, "as_text: expected one of ir, optimized, fused, llvm, asm, got 'x'"):
+    with raises_here(
+        ValueError, "as_text: expected one of ir, optimized, fused, llvm, asm, got 'x'"
+    ):
         lowered.as_text("x")  # here
     assert "p['w']: f32[3]" in repr(lowered)
 

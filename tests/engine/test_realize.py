@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilegrad as tg
 from tilegrad.engine import realize
 from tilegrad.engine.closing import close
@@ -212,7 +213,6 @@ def test_unused_results_are_not_computed() -> None:
     live = x + 1.0
     np.asarray(live)
     assert not dead.is_realized
-
 
 
 def test_multiple_results_of_one_node_run_once() -> None:  # ED17

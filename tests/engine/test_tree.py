@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import pytest
+
 import tilegrad as tg
 from tilegrad.engine import tree
 from tilegrad.engine.static import static_key
@@ -141,7 +142,7 @@ def test_map_over_several_trees_and_is_leaf() -> None:
 
 def test_reduce() -> None:
     assert tg.tree.reduce(lambda a, b: a + b, {"b": 1, "a": [2, 3]}) == 6
-    assert tg.tree.reduce(lambda a, b: a + [b], (1, 2), []) == [1, 2]
+    assert tg.tree.reduce(lambda a, b: [*a, b], (1, 2), []) == [1, 2]
     with pytest.raises(TypeError, match="expected a leaf or an initial value, got an empty tree"):
         tg.tree.reduce(max, None)
 

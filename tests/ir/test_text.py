@@ -1,7 +1,10 @@
 """Graph text: golden form, exactness, and the way back through the parser."""
 
 import math
+import os
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -67,6 +70,40 @@ def test_text_does_not_depend_on_construction_order():
         return Graph((x,), (add(left, right),))
 
     assert text(build(False)) == text(build(True))
+
+
+PROGRAM = """
+from tilegrad.autodiff.reverse import vjp
+from tilegrad.ir.graph import Graph
+from tilegrad.ir.ops import constant, exp, sin, sum_
+from tilegrad.ir.ops.leaves import input_node
+from tilegrad.ir.passes.manager import optimize
+from tilegrad.ir.dtypes import float64
+from tilegrad.ir.text import text
+from tilegrad.ir.types import TensorType
+
+x, y = (input_node(TensorType((3,), float64), name) for name in "xy")
+loss = sum_(sin(x.out * y.out) * exp(y.out) + sin(x.out * y.out))
+bars = vjp([loss], [x.out, y.out])([constant(1.0, float64)])
+print(text(optimize(Graph((x, y), (loss, *bars)))))
+"""
+
+
+def test_text_is_the_same_in_every_process():
+    """Inventory JT11: whatever the hash seed and the addresses of the nodes."""
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=os.path.dirname(sys.executable),
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    assert len(texts) == 1
+    assert "graph main(" in texts.pop()
 
 
 def test_locations_are_comments():

@@ -48,7 +48,7 @@ def run_by_node(graph, arguments):
         if node.op.name == "constant":
             known[node.out] = node.param("literal").array()
             continue
-        inputs = tuple(input_node(x.type) for x in node.inputs)
+        inputs = tuple(input_node(x.type, "x") for x in node.inputs)
         single = Node(node.op, tuple(i.out for i in inputs), node.params, node.types)
         results = compile_graph(Graph(inputs, single.outputs)).run(
             [np.array(known[x]) for x in node.inputs]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tilegrad.ir.dtypes import as_dtype, bool_, complex128, float32, float64, int64
 from tilegrad.ir.errors import TilegradError
-from tilegrad.ir.graph import Graph, Value, make_node
+from tilegrad.ir.graph import Graph, make_node
 from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.ops import OPS
 from tilegrad.ir.ops.leaves import constant, input_node, iota
@@ -88,7 +88,7 @@ def random_array(rng, t, *, special=True, scale=2.0):
 
 def _pick(draw, pool, accept=lambda t: True):
     """A drawn value of the program so far, or None if there is none such."""
-    fitting = [v for v in pool if accept(v.type)]
+    fitting = [v for v in reversed(pool) if accept(v.type)]  # the latest are the simplest choice
     return draw(st.sampled_from(fitting)) if fitting else None
 
 
@@ -284,6 +284,21 @@ def _may_raise(op, operands):
     return op.check is not None and any(x.dtype.is_integer for x in operands)
 
 
+def _step(draw, names, pool, total, tries=4):
+    """One more node, of an op that takes what there is; None if several tries find none such."""
+    for _ in range(tries):
+        op = OPS[draw(st.sampled_from(names))]
+        step = _BY_NAME.get(op.name) or _BY_KIND.get(op.kind) or _from_samples
+        found = step(draw, op, pool)
+        if found is None or (total and _may_raise(op, found[0])):
+            continue
+        try:
+            return make_node(op, found[0], **found[1])
+        except (TilegradError, IndexError):
+            continue  # the type rule refuses these operands
+    return None
+
+
 @st.composite
 def programs(draw, *, steps=10, ops=None, dtypes=DTYPES, special=True, total=True):
     """Draw a :class:`Program`.
@@ -312,18 +327,18 @@ def programs(draw, *, steps=10, ops=None, dtypes=DTYPES, special=True, total=Tru
     for number in (0.0, -0.0, 1.0, 2, True):
         if draw(st.booleans()):
             pool.append(constant(number, as_dtype(type(number))))
+    unused = dict.fromkeys(pool[len(inputs) :])
     for _ in range(draw(st.integers(1, steps))):
-        op = OPS[draw(st.sampled_from(names))]
-        step = _BY_NAME.get(op.name) or _BY_KIND.get(op.kind) or _from_samples
-        found = step(draw, op, pool)
-        if found is None or (total and _may_raise(op, found[0])):
+        node = _step(draw, names, pool, total)
+        if node is None:
             continue
-        try:
-            node = make_node(op, found[0], **found[1])
-        except (TilegradError, IndexError):
-            continue  # the type rule refuses these operands
-        pool.extend(Value(node, i) for i in range(len(node.types)) if node.types[i].size <= 512)
-    outputs = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3))
+        for x in node.inputs:
+            unused.pop(x, None)
+        new = [v for v in node.outputs if v.size <= 512]
+        pool.extend(new)
+        unused.update(dict.fromkeys(new))
+    # What nothing uses is a result, so no step was drawn in vain.
+    outputs = (draw(st.sampled_from(pool)), *unused, pool[-1])
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    graph = Graph(tuple(inputs), (*outputs, pool[-1]))
+    graph = Graph(tuple(inputs), outputs)
     return Program(graph, tuple(random_array(rng, n.types[0], special=special) for n in inputs))

@@ -1,4 +1,4 @@
-"""Every composite function against NumPy: values, shapes, dtypes; on constants and traced inputs."""
+"""Every composite function against NumPy: values, shapes, dtypes; constants and traced inputs."""
 
 import warnings
 

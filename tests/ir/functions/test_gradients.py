@@ -51,9 +51,7 @@ def test_std_and_var_of_a_constant(value, shape):
     x = np.full(shape, value)
     np.testing.assert_array_equal(gradient(tg.std, x), np.zeros(shape))
     np.testing.assert_array_equal(gradient(tg.var, x), np.zeros(shape))
-    np.testing.assert_array_equal(
-        gradient(lambda v: tg.sum(tg.std(v, axis=0)), x), np.zeros(shape)
-    )
+    np.testing.assert_array_equal(gradient(lambda v: tg.sum(tg.std(v, axis=0)), x), np.zeros(shape))
 
 
 def test_variance_with_a_large_mean():
@@ -172,9 +170,7 @@ def test_hessian_of_softmax_cross_entropy():
     node = node_like(x)
     loss = -tg.take(BUILDERS["nn.log_softmax"](node.out), 1)
     (slope,) = vjp([loss], [node.out])([constant(1.0, "float64")])
-    rows = [
-        vjp([slope], [node.out])([constant(np.eye(3)[i])])[0] for i in range(3)
-    ]
+    rows = [vjp([slope], [node.out])([constant(np.eye(3)[i])])[0] for i in range(3)]
     got = np.array(interpret(rows, {node: x}))
     p = np.exp(x) / np.exp(x).sum()
     np.testing.assert_allclose(got, np.diag(p) - np.outer(p, p), rtol=1e-12, atol=1e-15)
@@ -182,7 +178,7 @@ def test_hessian_of_softmax_cross_entropy():
 
 def test_sinc_two_orders_at_zero():
     assert nested(tg.sinc, 1)(0.0) == 0
-    np.testing.assert_allclose(nested(tg.sinc, 2)(0.0), -math.pi**2 / 3, rtol=1e-14)
+    np.testing.assert_allclose(nested(tg.sinc, 2)(0.0), -(math.pi**2) / 3, rtol=1e-14)
 
 
 def test_nan_to_num_is_flat_where_it_replaces():

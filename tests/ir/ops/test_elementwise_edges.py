@@ -132,6 +132,13 @@ def test_only_a_zero_tangent_is_strong(bad):
     assert isnan(value(ops.scale, 1, nan))
 
 
+def test_a_zero_factor_does_not_hide_a_pole():
+    """exp(log(x)) at 0: forward mode says that it does not know; see docs/design/002."""
+    f = lambda x: ops.exp(ops.log(x))  # noqa: E731
+    assert isnan(float(evaluate(forward(f, 0), np.float64(0))))
+    assert float(evaluate(reverse(f, 0), np.float64(0))) == 0
+
+
 # ------------------------------------------------------------------------------ conventions
 
 
