@@ -3,6 +3,7 @@
 ``import tilegrad as tg``: arrays and functions by NumPy's names, transforms by JAX's.
 """
 
+import typing as _typing
 from math import e, inf, nan, pi
 
 from . import linalg, nn, special
@@ -112,3 +113,7 @@ __all__ = [
     "vmap",
 ]
 __all__ += _namespace.__all__
+
+if _typing.TYPE_CHECKING:  # type checkers do not see names that a table makes
+
+    def __getattr__(name: str) -> _typing.Any: ...

@@ -8,15 +8,14 @@ so two webs of the same form have the same key whatever they were made from, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..ir.graph import Graph, Node, Params, Value
 from ..ir.ops.leaves import ALIAS, CONSTANT, INPUT, input_node
 from ..ir.types import TensorType
 from .static import static_key
-from .tracing import MARKS, Marked, is_marked
+from .tracing import MARKS, Marked
 
 __all__ = ["Web", "close", "graph_of"]
 
@@ -24,7 +23,6 @@ __all__ = ["Web", "close", "graph_of"]
 STRIDE = 64
 
 
-@dataclass(slots=True)
 class Web:
     """A closed program before it is rebuilt as a :class:`Graph`.
 
@@ -46,13 +44,23 @@ class Web:
         Active marks that the values depend on.
     """
 
-    nodes: list[Node] = field(default_factory=list)
-    operands: list[tuple[int, ...]] = field(default_factory=list)
-    leaves: list[Value] = field(default_factory=list)
-    outputs: tuple[int, ...] = ()
-    key: tuple[Any, ...] = ()
-    foreign: list[Node] = field(default_factory=list)
-    marks: set[Node] = field(default_factory=set)
+    __slots__ = ("foreign", "key", "leaves", "marks", "nodes", "operands", "outputs")
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        operands: list[tuple[int, ...]],
+        leaves: list[Value],
+        outputs: tuple[int, ...] = (),
+        key: Any = (),
+    ) -> None:
+        self.nodes = nodes
+        self.operands = operands
+        self.leaves = leaves
+        self.outputs = outputs
+        self.key: tuple[Any, ...] = key
+        self.foreign: list[Node] = []
+        self.marks: set[Node] = set()
 
 
 def close(
@@ -68,72 +76,85 @@ def close(
     lift_constants : bool
         Constants are leaves too: the key then tells programs apart by form alone, and a new
         scalar in eager code does not make a new program.
+
+    Notes
+    -----
+    Each operation of eager code passes through here, so the walk is written out in one loop.
     """
-    web = Web()
-    number: dict[Node, int] = {}
-    leaves = web.leaves
-    for node in inputs:
-        number[node] = -1 - len(leaves)
-        leaves.append(Value(node, 0))
-
-    def is_leaf(node: Node) -> bool:
-        memo = node.memo
-        op = node.op
-        if memo is None:
-            if op is CONSTANT:
-                if not lift_constants:
-                    return False
-                object.__setattr__(node, "memo", (node.params[0][1].array(),))
-            elif op is INPUT:
-                web.foreign.append(node)
-            else:
-                if op is ALIAS and MARKS and node in MARKS:
-                    web.marks.add(node)
-                return False
-        elif op is CONSTANT and not lift_constants:
-            return False
-        elif type(memo) is Marked and is_marked(node):
-            web.marks |= memo.marks & MARKS
-        number[node] = -1 - len(leaves)
-        for i in range(len(node.types)):
-            leaves.append(Value(node, i))
-        return True
-
-    nodes = web.nodes
-    stack: list[tuple[Node, Any]] = []
-    entered: set[Node] = set()
-    for output in outputs:
-        node = output.node
-        if node in number or is_leaf(node):
-            continue
-        entered.add(node)
-        stack.append((node, iter(node.inputs)))
-        while stack:
-            node, rest = stack[-1]
-            for operand in rest:
-                child = operand.node
-                if child not in number and child not in entered and not is_leaf(child):
-                    entered.add(child)
-                    stack.append((child, iter(child.inputs)))
-                    break
-            else:
-                stack.pop()
-                number[node] = len(nodes) * STRIDE
-                nodes.append(node)
-
+    nodes: list[Node] = []
+    operands: list[tuple[int, ...]] = []
+    leaves: list[Value] = [Value(node, 0) for node in inputs]
+    web = Web(nodes, operands, leaves)
+    number: dict[Node, Any] = {node: -1 - i for i, node in enumerate(inputs)}
     key: list[Any] = []
-    for node in nodes:
-        numbers = tuple([_number(number, x) for x in node.inputs])
-        web.operands.append(numbers)
-        key.append(node.op)
-        if node.params:
-            key.append(params_key(node.params))
-        key.extend(numbers)
-    web.outputs = tuple([_number(number, x) for x in outputs])
+    stack: list[tuple[Node, Iterator[Value]]] = []
+    # The outputs are the operands of a node that is not there.
+    current: Node | None = None
+    rest = iter(outputs)
+    while True:
+        for operand in rest:
+            node = operand.node
+            if node in number:
+                continue
+            if (node.memo is None and node.op not in _SPECIAL) or not _is_leaf(
+                node, web, lift_constants
+            ):
+                number[node] = None  # entered; its number comes when its operands have theirs
+                stack.append((current, rest))  # type: ignore[arg-type]
+                current, rest = node, iter(node.inputs)
+                break
+            number[node] = -1 - len(leaves)
+            leaves.extend([Value(node, i) for i in range(len(node.types))])
+        else:
+            if current is None:
+                break
+            numbers = tuple(
+                [
+                    _result(number[x.node], x.index) if x.index else number[x.node]
+                    for x in current.inputs
+                ]
+            )
+            number[current] = len(nodes) * STRIDE
+            nodes.append(current)
+            operands.append(numbers)
+            key.append(current.op)
+            if current.params:
+                key.append(params_key(current.params))
+            key += numbers
+            current, rest = stack.pop()
+    web.outputs = tuple([_result(number[x.node], x.index) for x in outputs])
     key.append(web.outputs)
-    key.extend([x.node.types[x.index] for x in leaves])
+    key += [x.node.types[x.index] for x in leaves]
     web.key = tuple(key)
     return web
+
+
+# Ops of nodes without results that need a closer look.
+_SPECIAL = frozenset({ALIAS, CONSTANT, INPUT})
+
+
+def _is_leaf(node: Node, web: Web, lift_constants: bool) -> bool:
+    """Whether the walk stops at a node that is special or holds results; notes what matters."""
+    memo, op = node.memo, node.op
+    if op is CONSTANT:
+        if lift_constants and memo is None:
+            object.__setattr__(node, "memo", (node.param("literal").array(),))
+        return lift_constants
+    if memo is None:
+        if op is INPUT:
+            web.foreign.append(node)
+            return True
+        if MARKS and node in MARKS:
+            web.marks.add(node)
+        return False
+    if type(memo) is Marked:
+        web.marks |= memo.marks & MARKS
+    return True
+
+
+def _result(base: int, index: int) -> int:
+    """The number of a result of the node whose first result is number ``base``."""
+    return base + index if base >= 0 else base - index
 
 
 def params_key(params: Params) -> Any:
@@ -144,15 +165,15 @@ def params_key(params: Params) -> Any:
     return params
 
 
-def _number(number: dict[Node, int], x: Value) -> int:
-    base = number[x.node]
-    return base + x.index if base >= 0 else base - x.index
-
-
-def single_key(node: Node, operands: Sequence[TensorType], sharing: tuple[int, ...]) -> Any:
+def single_key(node: Node, operands: Sequence[TensorType], sharing: Sequence[int]) -> Any:
     """The key :func:`close` gives a program of this one node, all of whose results are wanted."""
-    params = (params_key(node.params),) if node.params else ()
-    return (node.op, *params, *sharing, tuple(range(len(node.types))), *operands)
+    outputs = _FIRST if len(node.types) == 1 else tuple(range(len(node.types)))
+    if node.params:
+        return (node.op, params_key(node.params), *sharing, outputs, *operands)
+    return (node.op, *sharing, outputs, *operands)
+
+
+_FIRST = (0,)
 
 
 def graph_of(web: Web, names: Sequence[str] = (), title: str = "main") -> Graph:

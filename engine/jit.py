@@ -19,7 +19,7 @@ from .array import Array
 from .captures import Captures
 from .programs import Stats
 from .realize import intern, realize_arrays
-from .signature import Leaf, collect, lift_leaf, type_of
+from .signature import Call, collect, lift_leaf, type_of
 from .static import static_key
 from .traced import PLANS, Program, trace_program
 from .tracing import MARKS, RUNNING, is_independent
@@ -186,21 +186,19 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or self._static:
             return self._call_bound(*self._bind(args, kwargs))
-        key: list[Any] = [self._captures.version()]
-        buffers: list[Any] = []
-        special: list[Leaf] = []
+        call = Call(self._captures.version())
         for x in args:
             if type(x) is Array and x._buffer is not None:
-                key.append(x._type)
-                buffers.append(x._buffer)
+                call.key.append(x._type)
+                call.buffers.append(x._buffer)
             else:
-                collect(x, key, buffers, special)
-        if not special:
-            program = self._calls.get(tuple(key))
-            if program is not None:
+                collect(x, call)
+        if not call.pending:
+            program = self._calls.get(tuple(call.key))
+            if program is not None and not call.unknown:
                 self._clock = program.used = self._clock + 1
-                return program.run(buffers)
-        return self._call_general(key, buffers, special, (args, {}), ())
+                return program.run(call.buffers, call.borrowed)
+        return self._call_general(call, (args, {}), ())
 
     def _bind(self, args: Any, kwargs: Any) -> tuple[Any, Any, tuple[Any, ...]]:
         """Positional and keyword arguments, dynamic ones only, and the static ones."""
@@ -243,39 +241,29 @@ class Jitted:
             ) from None
 
     def _call_bound(self, args: Any, kwargs: Any, static: tuple[Any, ...]) -> Any:
-        key: list[Any] = [self._captures.version(), static, len(args)]
-        buffers: list[Any] = []
-        special: list[Leaf] = []
+        call = Call(self._captures.version(), static, len(args))
         for x in args:
-            collect(x, key, buffers, special)
+            collect(x, call)
         if kwargs:
-            collect(kwargs, key, buffers, special)
-        if not special:
-            program = self._calls.get(tuple(key))
-            if program is not None:
-                self._clock = program.used = self._clock + 1
-                return program.run(buffers)
-        return self._call_general(key, buffers, special, (args, kwargs), static)
+            collect(kwargs, call)
+        return self._call_general(call, (args, kwargs), static)
 
-    def _call_general(
-        self, key: list[Any], buffers: list[Any], special: list[Leaf], tree: Any, static: Any
-    ) -> Any:
+    def _call_general(self, call: Call, tree: Any, static: Any) -> Any:
         """A call that is new, or whose arguments are not all realized arrays."""
-        pending = [leaf.array for leaf in special if leaf.array is not None]
+        pending = [array for _, array in call.pending]
         if pending and not _are_traced(pending):
             realize_arrays(pending, f"argument of jit({self._name})")
+            for place, array in call.pending:
+                call.buffers[place] = array._look("argument")
             pending = []
-        if not pending:
-            for leaf in special:
-                buffers[leaf.place] = leaf.buffer()
-        program = self._program(tuple(key), tree, static)
+        program = self._program(tuple(call.key), tree, static, call.unknown)
         if pending or program.is_open:
             return program.splice([lift_leaf(x) for x in program.leaves_of(tree)])
-        return program.run(buffers, borrowed=[x.place for x in special if x.array is None])
+        return program.run(call.buffers, call.borrowed)
 
-    def _program(self, call: tuple[Any, ...], tree: Any, static: Any) -> Program:
+    def _program(self, call: tuple[Any, ...], tree: Any, static: Any, unknown: bool) -> Program:
         """The program for a call, traced if its signature is new."""
-        found = self._calls.get(call)
+        found = None if unknown else self._calls.get(call)
         if found is None:
             spec, leaves = Program.take_apart(tree)
             names = self._leaf_names(spec, static)

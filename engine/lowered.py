@@ -9,7 +9,7 @@ from ..ir.errors import DTypeError, TracerError
 from ..ir.graph import Graph
 from ..ir.location import at_user_line
 from ..ir.text import text
-from .signature import collect, type_of
+from .signature import Call, collect, type_of
 from .traced import Program
 
 __all__ = ["Compiled", "Lowered"]
@@ -34,7 +34,7 @@ class Lowered:
     @property
     def graph(self) -> Graph:
         """The program as traced; captured arrays are further inputs ``c0, c1, ...``."""
-        return self._program.graph()
+        return self._program.whole_graph()
 
     def as_text(self, stage: str = "ir") -> str:
         """The program in words.
@@ -96,13 +96,11 @@ class Compiled:
                         f"{found}; lower and compile again for other types"
                     )
                 )
-        key: list[Any] = []
-        buffers: list[Any] = []
-        special: list[Any] = []
-        collect(leaves, key, buffers, special)
-        for leaf in special:
-            buffers[leaf.place] = leaf.buffer()
-        return self._program.run(buffers, borrowed=[x.place for x in special if x.array is None])
+        call = Call()
+        collect(leaves, call)
+        for place, array in call.pending:
+            call.buffers[place] = array._look(f"argument {self._names[place]}")
+        return self._program.run(call.buffers, call.borrowed)
 
     def __repr__(self) -> str:
         return f"<compiled {self._program.title}{self._program.describe()}>"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir import ops
 from ..ir.errors import UnsupportedError
 from ..ir.functions import (
     activations,
     calculus,
+    convolution,
     creation,
     diagonals,
     einsum,
@@ -24,8 +25,10 @@ from ..ir.functions import (
     joining,
     linear,
     manipulation,
+    nan_reductions,
     norms,
     padding,
+    polynomials,
     quantiles,
     reductions,
     searching,
@@ -124,8 +127,9 @@ _ELEMENTWISE: dict[str, Builder] = {
 
 # Modules whose __all__ goes into the main namespace as it is.
 _MODULES = (
-    *(calculus, creation, diagonals, einsum, elementwise, joining, linear, manipulation),
-    *(padding, quantiles, reductions, searching, sets, sorting, statistics),
+    *(calculus, convolution, creation, diagonals, einsum, elementwise, joining, linear),
+    *(manipulation, nan_reductions, padding, polynomials, quantiles, reductions, searching),
+    *(sets, sorting, statistics),
 )
 # ... but for what is of use inside only, or is a class.
 _INTERNAL = {"UniqueAll", "UniqueCounts", "UniqueInverse", "matrix_power", "multi_dot"}
@@ -281,6 +285,11 @@ _TAKEN = ("trace",)
 _PLAIN = {name: f for name, f in FUNCTIONS.items() if "." not in name and name not in _TAKEN}
 globals().update(_PLAIN)
 __all__ = sorted(set(_PLAIN).difference(BUILTINS))  # what a star import of the package brings
+
+
+if TYPE_CHECKING:  # type checkers do not see names that a table makes
+
+    def __getattr__(name: str) -> Callable[..., Any]: ...
 
 
 def space(name: str) -> dict[str, Callable[..., Any]]:

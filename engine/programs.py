@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import Graph
+from ..ir.types import TensorType
+from .config import config
 
-__all__ = ["PlanTable", "Stats", "compile_program"]
+__all__ = ["PlanTable", "Stats", "compile_program", "is_large", "run_plan"]
 
 
 def compile_program(graph: Graph) -> Any:
@@ -18,6 +20,22 @@ def compile_program(graph: Graph) -> Any:
     from ..kernels.plan import compile_graph
 
     return compile_graph(optimize(graph))
+
+
+# Elements below which waking other threads costs more than they save.
+_WORTH_THREADS = 32_768
+
+
+def is_large(types: Iterable[TensorType]) -> bool:
+    """Whether a program with values of these types is worth several threads."""
+    return any(t.size >= _WORTH_THREADS for t in types)
+
+
+def run_plan(plan: Any, buffers: list[Any], large: bool) -> list[Any]:
+    """The outputs of a plan, on the threads of the configuration if it is large."""
+    if large and config.num_threads > 1:
+        return plan.run(buffers, config.num_threads)  # type: ignore[no-any-return]
+    return plan.run(buffers)  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)

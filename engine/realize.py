@@ -21,7 +21,7 @@ from ..ir.ops.leaves import DATA, INPUT
 from ..ir.types import TensorType
 from .closing import STRIDE, Web, close, graph_of, single_key
 from .config import config
-from .programs import PlanTable, Stats
+from .programs import PlanTable, Stats, is_large, run_plan
 from .tracing import MARKS, RUNNING, Marked, describe_input, find_input, is_marked, tracer_error
 
 __all__ = ["buffer_of", "data_node", "intern", "realize_arrays", "stats", "traced"]
@@ -67,6 +67,15 @@ def buffer_of(array: Any, what: str) -> Buffer:
 
 def realize_arrays(arrays: Sequence[Any], what: str) -> None:
     """Compute pending arrays, together with pending ones that the same call returned."""
+    if len(arrays) == 1 and arrays[0]._peers is None:  # the short way of the commonest case
+        (array,) = arrays
+        value = array._node
+        if not MARKS and not config.verify and _run_alone(value.node):
+            _settle(array, value.node.memo)
+            return
+        if not realize_values([value], what) and not (MARKS and is_marked(value.node)):
+            _settle(array, value.node.memo)
+        return
     wanted = {id(array): array for array in arrays}
     for array in arrays:
         for other in array._peers or ():
@@ -179,9 +188,12 @@ def realize_values(values: Sequence[Value], what: str, needed: int | None = None
                 raise tracer_error(what, value, found)
         nodes = [node for node in nodes if find_input([Value(node, 0)]) is None]
         web = _close_all(nodes)
-    results = iter(_run(web)) if nodes else iter(())
+    results = _run(web) if nodes else []
+    place = 0
     for node in nodes:
-        memo: tuple[Buffer, ...] = tuple([next(results) for _ in node.types])
+        count = len(node.types)
+        memo = tuple(results[place : place + count])
+        place += count
         if web.marks:
             memo = Marked(memo)
             memo.marks = frozenset(web.marks)
@@ -190,7 +202,41 @@ def realize_values(values: Sequence[Value], what: str, needed: int | None = None
 
 
 def _close_all(nodes: Sequence[Node]) -> Web:
-    return close([x for node in nodes for x in node.outputs], lift_constants=True)
+    outputs = [Value(node, i) for node in nodes for i in range(len(node.types))]
+    return close(outputs, lift_constants=True)
+
+
+def _run_alone(node: Node) -> bool:
+    """Fill the memo of a node whose operands are all there; False if they are not.
+
+    What :func:`realize_values` does, without a web: most eager operations end here.
+    """
+    places: dict[Node, int] = {}
+    numbers: list[int] = []
+    buffers: list[Buffer] = []
+    types: list[TensorType] = []
+    for x in node.inputs:
+        source = x.node
+        memo = source.memo
+        if memo is None or x.index:
+            return False
+        if source not in places:
+            places[source] = -1 - len(buffers)
+            buffers.append(memo[0])
+            types.append(source.types[0])
+        numbers.append(places[source])
+    if not buffers or type(node.inputs[0].node.memo) is Marked:
+        return False
+    plan = PLANS.get(single_key(node, types, numbers))
+    if plan is None:
+        return False
+    PLANS.stats.calls += 1
+    try:
+        results = run_plan(plan, buffers, is_large((*types, *node.types)))
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise _at_node(error, node) from None
+    object.__setattr__(node, "memo", tuple(results))
+    return True
 
 
 def _run(web: Web) -> list[Buffer]:
@@ -203,7 +249,8 @@ def _run(web: Web) -> list[Buffer]:
             return _run_nodes(web, buffers)
         plan = PLANS.compiled(web.key, lambda: graph_of(web))
     try:
-        return plan.run(buffers)  # type: ignore[no-any-return]
+        large = is_large(t for x in (*web.nodes, *[v.node for v in web.leaves]) for t in x.types)
+        return run_plan(plan, buffers, large)
     except (ArithmeticError, LookupError, ValueError):
         if len(web.nodes) == 1:
             raise
@@ -243,12 +290,12 @@ def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) ->
             places[n] = -1 - len(unique)
             unique.append(operand)
             types.append(x.type)
-    key = single_key(node, types, tuple([places[n] for n in numbers]))
+    key = single_key(node, types, [places[n] for n in numbers])
     plan = PLANS.get(key)
     if plan is None:
         plan = PLANS.compiled(key, lambda: graph_of(_single_web(node, key, places, numbers)))
     try:
-        found: list[Buffer] = plan.run(unique)
+        found = run_plan(plan, unique, is_large((*types, *node.types)))
     except (ArithmeticError, LookupError, ValueError) as error:
         raise _at_node(error, node) from None
     if config.verify:
@@ -262,13 +309,8 @@ def _single_web(node: Node, key: Any, places: dict[int, int], numbers: Sequence[
     for n, x in zip(numbers, node.inputs, strict=True):
         if -1 - places[n] == len(leaves):
             leaves.append(x)
-    return Web(
-        nodes=[node],
-        operands=[tuple([places[n] for n in numbers])],
-        leaves=leaves,
-        outputs=tuple(range(len(node.types))),
-        key=key,
-    )
+    operands = [tuple([places[n] for n in numbers])]
+    return Web([node], operands, leaves, tuple(range(len(node.types))), key)
 
 
 def _at_node(error: Exception, node: Node) -> Exception:

@@ -16,7 +16,7 @@ from .array import Array, from_numpy
 from .realize import intern
 from .tree import NONE, leaf_class, sorted_keys, take_apart
 
-__all__ = ["Leaf", "collect", "lift_leaf", "shape_dtype", "type_of"]
+__all__ = ["Call", "collect", "lift_leaf", "shape_dtype", "type_of"]
 
 # Types stand in for arrays in `lower`: leaves, although they are dataclasses.
 leaf_class(TensorType)
@@ -36,40 +36,41 @@ def shape_dtype(shape: Any, dtype: Any = float64) -> TensorType:
     return TensorType(extents, as_dtype(dtype))
 
 
-class Leaf:
-    """An argument that needs care: a pending array, or NumPy data that is borrowed.
+class Call:
+    """What a call looks like, and what it holds.
 
     Attributes
     ----------
-    place : int
-        Its number among the leaves.
-    array : Array or None
-        The pending array.
+    key : list
+        Two calls with the same entries have the same structure and leaf types.
+    buffers : list
+        One a leaf, in the order of :mod:`.tree`; None for a pending array.
+    pending : list of (int, Array)
+        Pending arrays and their places among the leaves.
+    borrowed : list of int
+        Places of NumPy arrays that belong to the caller.
+    unknown : bool
+        Whether a leaf is no array at all.
     """
 
-    __slots__ = ("_data", "array", "place")
+    __slots__ = ("borrowed", "buffers", "key", "pending", "unknown")
 
-    def __init__(self, place: int, array: Array | None, data: Any) -> None:
-        self.place = place
-        self.array = array
-        self._data = data
-
-    def buffer(self) -> np.ndarray[Any, Any]:
-        """What the program gets."""
-        return self._data if self.array is None else self.array._look("argument of jit")  # type: ignore[no-any-return]
+    def __init__(self, *key: Any) -> None:
+        self.key: list[Any] = list(key)
+        self.buffers: list[Any] = []
+        self.pending: list[tuple[int, Array]] = []
+        self.borrowed: list[int] = []
+        self.unknown = False
 
 
-def collect(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> None:
-    """Append what ``x`` looks like to ``key`` and the buffers of its leaves to ``buffers``.
-
-    Two arguments with the same entries in ``key`` have the same structure and leaf types. Leaves
-    are met in the order of :mod:`.tree`.
-    """
+def collect(x: Any, call: Call) -> None:
+    """Add an argument to a call."""
     kind = type(x)
+    key, buffers = call.key, call.buffers
     if kind is Array:
         key.append(x._type)
         if x._buffer is None:
-            special.append(Leaf(len(buffers), x, None))
+            call.pending.append((len(buffers), x))
         buffers.append(x._buffer)
     elif kind in _SCALARS:
         key.append(kind)
@@ -80,45 +81,38 @@ def collect(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> 
         key.append(x.dtype)
         if not (x.flags.c_contiguous and x.dtype.isnative and x.flags.aligned):
             x = np.array(x, x.dtype.newbyteorder("="), order="C")  # what programs can read
-        special.append(Leaf(len(buffers), None, x))
+        call.borrowed.append(len(buffers))
         buffers.append(x)
     elif kind is dict:
         key.append(kind)
         key.append(tuple(x))
         for name in sorted_keys(x):
-            collect(x[name], key, buffers, special)
+            collect(x[name], call)
     elif kind is list or kind is tuple:
         key.append(kind)
         key.append(len(x))
         for item in x:
-            collect(item, key, buffers, special)
+            collect(item, call)
     else:
         leaves: list[Any] = []
         spec = take_apart(x, leaves)
         if spec is None:
-            _collect_leaf(x, key, buffers, special)
+            _collect_leaf(x, call)
         else:
             key.append(spec if spec != NONE else None)
             for leaf in leaves:
-                collect(leaf, key, buffers, special)
+                collect(leaf, call)
 
 
-class _Unknown:
-    """In a key: what is no array."""
-
-
-def _collect_leaf(x: Any, key: list[Any], buffers: list[Any], special: list[Leaf]) -> None:
+def _collect_leaf(x: Any, call: Call) -> None:
     """A leaf of a rarer kind: NumPy scalars, subclasses of ndarray, and what is no array at all."""
     if not isinstance(x, np.ndarray | np.generic):
-        key.append(_Unknown)  # found in no table; whoever looks further refuses it by its name
-        special.append(Leaf(len(buffers), None, None))
-        buffers.append(None)
+        call.unknown = True  # found in no table; whoever looks further refuses it by its name
+        call.buffers.append(None)
         return
     data = np.array(x)
-    key.append(np.generic)
-    key.append(data.shape)
-    key.append(data.dtype)
-    buffers.append(data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("=")))
+    call.key += (np.generic, data.shape, data.dtype)
+    call.buffers.append(data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("=")))
 
 
 def type_of(x: Any, name: str) -> TensorType:

@@ -15,7 +15,7 @@ from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
-from .programs import PlanTable
+from .programs import PlanTable, is_large, run_plan
 from .realize import intern
 from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
 from .tree import paths, put_together, take_apart
@@ -59,6 +59,7 @@ class Program:
     __slots__ = (
         "_forwarded",
         "_hidden",
+        "_large",
         "_out_spec",
         "_plan",
         "_single",
@@ -90,11 +91,10 @@ class Program:
         self.used = 0
         self._out_spec = out_spec
         self._plan: Any = None
+        self._large = False
         self._single = out_spec is None
         self._types = [intern(x.type) for x in outputs]
-        # Results that are arguments as they came: not computed, and never the caller's memory.
-        places = {x: i for i, x in enumerate(inputs)}
-        self._forwarded = [(i, places[x]) for i, x in enumerate(outputs) if x in places]
+        self._forwarded = _forwarded(inputs, outputs)
         self._hidden = [x.node.memo[x.index] for x in web.leaves[len(inputs) :] if x.node.memo]
 
     # ------------------------------------------------------------------- arguments
@@ -122,13 +122,22 @@ class Program:
     # ------------------------------------------------------------------------ running
 
     def graph(self) -> Graph:
-        """The program with its captured arrays as further inputs."""
+        """The program as it is compiled: without results that are arguments."""
         return graph_of(self.web, self.names, self.title)
+
+    def whole_graph(self) -> Graph:
+        """The program with all its results; captured arrays are further inputs."""
+        web = close(self.outputs, [x.node for x in self.inputs])
+        return graph_of(web, self.names, self.title)
 
     def plan(self) -> Any:
         """The compiled program."""
         if self._plan is None:
-            self._plan = PLANS.compiled(self.web.key, self.graph)
+            web = self.web
+            self._large = is_large(
+                t for node in (*web.nodes, *[x.node for x in web.leaves]) for t in node.types
+            )
+            self._plan = PLANS.compiled(web.key, self.graph)
         return self._plan
 
     def run(self, buffers: list[Any], borrowed: Sequence[int] = ()) -> Any:
@@ -137,11 +146,12 @@ class Program:
         if plan is None:
             plan = self.plan()
         PLANS.stats.calls += 1
-        results = plan.run([*buffers, *self._hidden] if self._hidden else buffers)
+        given = [*buffers, *self._hidden] if self._hidden else buffers
+        results = run_plan(plan, given, True) if self._large else plan.run(given)
         if borrowed:
-            results = [_own(y, [buffers[i] for i in borrowed]) for y in results]
+            results = [y if y.base is None else _own(y, buffers, borrowed) for y in results]
         for i, place in self._forwarded:
-            results[i] = buffers[place].copy() if place in borrowed else buffers[place]
+            results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
         if self._single:
             return Array(results[0], None, self._types[0])
         arrays = [Array(y, None, t) for y, t in zip(results, self._types, strict=True)]
@@ -153,9 +163,16 @@ class Program:
         return put_together(self._out_spec, iter([wrap(x) for x in replaced]))
 
 
-def _own(result: Any, borrowed: Sequence[Any]) -> Any:
+def _forwarded(inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[int, int]]:
+    """Results that are arguments as they came: they are not computed."""
+    places = {x: i for i, x in enumerate(inputs)}
+    return [(i, places[x]) for i, x in enumerate(outputs) if x in places]
+
+
+def _own(result: Any, buffers: Sequence[Any], borrowed: Sequence[int]) -> Any:
     """A result that shares no memory with the caller's arrays."""
-    return result.copy() if any(np.may_share_memory(result, x) for x in borrowed) else result
+    shared = any(np.may_share_memory(result, buffers[i]) for i in borrowed)
+    return result.copy() if shared else result
 
 
 def trace_program(
@@ -187,7 +204,8 @@ def trace_program(
         outputs = [
             output_value(x, f"{title}: {path}") for x, path in zip(leaves, where, strict=True)
         ]
-    web = close(outputs, [x.node for x in inputs])
+    given = set(inputs)
+    web = close([x for x in outputs if x not in given], [x.node for x in inputs])
     for node in web.foreign:
         owner = node.param("trace")
         if owner is not None and not owner.active:

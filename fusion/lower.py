@@ -39,6 +39,9 @@ def lower(graph: Graph) -> Schedule:
         extra.update(shared)
 
 
+_POINTWISE = ("gather", "dynamic_slice", "iota")
+
+
 class _Draft:
     """A nest being assembled: roots over one iteration domain."""
 
@@ -146,7 +149,8 @@ class Lowering:
             return
         if not any(v.size for v in node.outputs):
             return
-        if kind == "elementwise" or kind == "view" or name in ("gather", "dynamic_slice", "iota"):
+        is_product = name == "dot" and not node.param("contract")[0]
+        if kind in ("elementwise", "view") or name in _POINTWISE or is_product:
             self.place_loop(node.out, node.out.shape, ())
         elif kind == "reduction":
             self.place_loop(node.out, node.inputs[0].shape, _axes(node))
@@ -186,8 +190,6 @@ class Lowering:
         """A contraction as the sum of products: the product over all axes, reduced."""
         product = _broadcast_product(node)
         axes = tuple(range(node.types[0].ndim, product.ndim))
-        if not axes:
-            product = convert(product, node.types[0].dtype)
         self.products[node.out] = product
         self.place_loop(node.out, product.shape, axes)
 

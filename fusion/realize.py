@@ -112,6 +112,8 @@ def _by_kind(node: Node, result: Realization) -> None:
         result.add(node.inputs[0], "read from a run-time start")
     elif kind == "reduction":
         result.add(node.out, "result of a reduction")
+    elif name == "dot" and not node.param("contract")[0]:
+        return  # an outer product is computed where it is read
     elif name == "dot" and is_loop_dot(node):
         result.add(node.out, "result of a contraction")
     elif kind != "view":
@@ -122,6 +124,17 @@ def _by_kind(node: Node, result: Realization) -> None:
             result.reasons.setdefault(base, f"operand of {name}")
 
 
+def _repeated(node: Node) -> list[tuple[Value, int]]:
+    """Operands of which each element is read several times, with the number of times."""
+    if node.op.name == "broadcast":
+        x = node.inputs[0]
+        return [(x, node.types[0].size // max(x.size, 1))]
+    if node.op.name == "dot":
+        _, rows, _, columns = dot_sizes(node)
+        return [(node.inputs[0], columns), (node.inputs[1], rows)]
+    return []
+
+
 def _by_size(
     node: Node, result: Realization, inlined: dict[Node, frozenset[Node]], work: dict[Node, int]
 ) -> None:
@@ -130,11 +143,9 @@ def _by_size(
     def below(v: Value) -> frozenset[Node]:
         return frozenset() if v in result else inlined.get(v.node, frozenset())
 
-    if node.op.name == "broadcast":
-        x = node.inputs[0]
-        if x not in result and x.size > 1 and work.get(x.node, 0) >= EXPENSIVE:
-            if node.types[0].size > x.size:
-                result.add(x, "expensive and repeated by a broadcast")
+    for x, times in _repeated(node):
+        if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
+            result.add(x, "expensive and repeated along an axis")
     merged = frozenset().union(*(below(v) for v in node.inputs)) if node.inputs else frozenset()
     while len(merged) >= MOST_INLINED:
         largest = max(

@@ -432,6 +432,27 @@ def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int
     return r.value(x, tuple(source), guard)
 
 
+def _product(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    """A contraction of no axes is a product; others are realized and never get here."""
+    contract, batch = node.param("contract"), node.param("batch")
+    if contract[0]:
+        raise UnsupportedError("dot: has no loop-level rule", op="dot", device="cpu")
+    lead = len(batch[0])
+    rest = iter(indices[lead:])
+    factors = []
+    for v, batched in zip(node.inputs, batch, strict=True):
+        at = [Index(0)] * v.ndim
+        for place, d in enumerate(batched):
+            at[d] = indices[place]
+        for d in range(v.ndim):
+            if d not in batched:
+                at[d] = next(rest)
+        factors.append(r.value(v, tuple(at), guard))
+    dtype = node.types[0].dtype
+    op = OPS["and" if dtype.is_bool else "mul"]
+    return r.emit(Instruction("op", dtype, tuple(factors), op=op))
+
+
 _RULES: dict[str, Callable[[Recorder, Node, Indices, int], int]] = {
     "constant": _constant,
     "iota": _iota,
@@ -443,4 +464,5 @@ _RULES: dict[str, Callable[[Recorder, Node, Indices, int], int]] = {
     "concat": _concat,
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
+    "dot": _product,
 }

@@ -1,17 +1,14 @@
-"""Differences, integrals, interpolation, polynomials, convolution."""
+"""Running sums, differences, integrals, interpolation."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..graph import Value
 from ..ops import (
     abs_,
-    conj,
     eq,
     gt,
     isnan,
@@ -34,10 +31,10 @@ from ..ops import (
     cumsum as _cumsum,
 )
 from ..ops import logcumsumexp as _logcumsumexp
-from ..ops.leaves import constant, iota
+from ..ops.leaves import constant
 from ..ops.operands import as_value, convert
-from ..ops.shape import broadcast, broadcast_to, reshape
-from ..ops.slicing import flip, pad, slice_axis
+from ..ops.shape import broadcast_to, reshape
+from ..ops.slicing import pad, slice_axis
 from .arguments import as_inexact, fail, one_axis, promoted, static_float, static_int
 from .indexing import take
 from .joining import concatenate
@@ -45,8 +42,6 @@ from .manipulation import ravel
 from .searching import searchsorted
 
 __all__ = [
-    "convolve",
-    "correlate",
     "cummax",
     "cummin",
     "cumprod",
@@ -60,12 +55,6 @@ __all__ = [
     "logcumsumexp",
     "nancumprod",
     "nancumsum",
-    "polyadd",
-    "polyder",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
     "trapezoid",
     "unwrap",
 ]
@@ -297,7 +286,7 @@ def _slope(x: Value, d: int, spacing: Value, edge_order: int) -> Value:
     return concatenate((left, inner, right), d)
 
 
-def _edge(f0: Value, f1: Value, f2: Value, h1: Any, h2: Any) -> Value:
+def _edge(f0: Value, f1: Value, f2: Value, h1: Any, h2: Any) -> Any:
     """Second-order derivative at the first of three points with steps h1, h2."""
     a = -(2.0 * h1 + h2) / (h1 * (h1 + h2))
     b = (h1 + h2) / (h1 * h2)
@@ -328,7 +317,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     return concatenate((slice_axis(value, d, 0, 1), rest), d)
 
 
-# ------------------------------------------------------------- interpolation, polynomials
+# ------------------------------------------------------------------------------ interpolation
 
 
 def interp(
@@ -401,118 +390,3 @@ def interp(
     result = where(lt(at, low), first_value if left is None else left, result)
     result = where(gt(at, high), last_value if right is None else right, result)
     return where(isnan(at), convert(at, result.dtype), result)
-
-
-def polyval(p: Any, x: Any) -> Value:
-    """The polynomial with coefficients ``p``, highest power first, at ``x`` (Horner's rule).
-
-    It starts from ``p[0]``, so that at infinity the limit comes out and not NaN.
-    """
-    coefficients, at = as_value(p), as_value(x)
-    if coefficients.ndim != 1:
-        fail(ShapeError(f"polyval: expected a vector of coefficients, got {coefficients.type}"))
-    count = coefficients.shape[0]
-    if count == 0:
-        return broadcast(constant(0, at.dtype), at.shape, ())
-
-    def coefficient(k: int) -> Value:
-        return reshape(slice_axis(coefficients, 0, k, k + 1), ())
-
-    result, at = promoted(coefficient(0), at)
-    result = broadcast_to(result, at.shape)
-    for k in range(1, count):
-        result = result * at + coefficient(k)
-    return result
-
-
-def _aligned(a1: Any, a2: Any) -> tuple[Value, Value]:
-    x, y = (ravel(v) for v in promoted(a1, a2))
-    length = max(x.size, y.size)
-    return pad(x, 0, [length - x.size], [0]), pad(y, 0, [length - y.size], [0])
-
-
-def polyadd(a1: Any, a2: Any) -> Value:
-    """Coefficients of the sum of two polynomials, highest power first."""
-    x, y = _aligned(a1, a2)
-    return x + y
-
-
-def polysub(a1: Any, a2: Any) -> Value:
-    """Coefficients of the difference of two polynomials."""
-    x, y = _aligned(a1, a2)
-    return x - y
-
-
-def polymul(a1: Any, a2: Any) -> Value:
-    """Coefficients of the product of two polynomials (leading zeros are kept)."""
-    return convolve(ravel(a1), ravel(a2))
-
-
-def polyder(p: Any, m: Any = 1) -> Value:
-    """Coefficients of derivative number ``m``."""
-    result = as_value(p)
-    for _ in range(static_int("polyder", "m", m)):
-        count = result.shape[0]
-        powers = np.arange(count - 1, 0, -1)
-        result = slice_axis(result, 0, 0, max(count - 1, 0)) * constant(powers)
-    return result
-
-
-def polyint(p: Any, m: Any = 1, k: Any = None) -> Value:
-    """Coefficients of an antiderivative (``m`` times), with constants of integration ``k``."""
-    result = as_inexact("polyint", p)
-    count = static_int("polyint", "m", m)
-    constants = ravel(0.0 if k is None else k)
-    if constants.size == 1:
-        constants = broadcast_to(constants, (count,))
-    if constants.size < count:
-        fail(ShapeError(f"polyint: expected {count} constants, got {constants.size}"))
-    for i in range(count):
-        powers = np.arange(result.shape[0], 0, -1, dtype=np.float64)
-        result = concatenate(
-            (result / constant(powers, result.dtype.real), slice_axis(constants, 0, i, i + 1))
-        )
-    return result
-
-
-# ------------------------------------------------------------------------------ convolution
-
-
-def convolve(a: Any, v: Any, mode: str = "full") -> Value:
-    """Convolution of two vectors: ``sum_k a[k] v[n - k]``.
-
-    ``mode``: "full" (every overlap), "same" (as long as the longer one) or "valid" (full overlap).
-    """
-    x, y = (ravel(w) for w in promoted(a, v))
-    if not x.size or not y.size:
-        fail(ValueError("convolve: expected vectors that are not empty"))
-    if y.size > x.size:
-        x, y = y, x
-    return _slide(x, flip(y), mode, "convolve")
-
-
-def correlate(a: Any, v: Any, mode: str = "valid") -> Value:
-    """Correlation of two vectors: ``sum_k a[n + k] conj(v[k])``; modes as in :func:`convolve`."""
-    x, y = (ravel(w) for w in promoted(a, v))
-    if not x.size or not y.size:
-        fail(ValueError("correlate: expected vectors that are not empty"))
-    y = conj(y) if y.dtype.is_complex else y
-    if y.size > x.size:  # the roles change, and with them the direction
-        return flip(_slide(y, x, mode, "correlate"))
-    return _slide(x, y, mode, "correlate")
-
-
-def _slide(x: Value, kernel: Value, mode: str, name: str) -> Value:
-    """Sums of ``kernel`` against every window of ``x`` (the longer one)."""
-    width = kernel.size
-    edges = {"full": (width - 1, width - 1), "valid": (0, 0), "same": (width // 2, 0)}
-    if mode not in edges:
-        fail(ValueError(f"{name}: expected mode 'full', 'same' or 'valid', got {mode!r}"))
-    low, high = edges[mode]
-    if mode == "same":
-        high = width - 1 - low
-    x = pad(x, 0, [low], [high])
-    count = x.size - width + 1
-    shape = (count, width)
-    windows = take(x, iota(shape, 0) + iota(shape, 1), 0)
-    return sum_(windows * broadcast(kernel, shape, (1,)), (1,))

@@ -235,8 +235,8 @@ def identity(n: Any, dtype: Any = None) -> Value:
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Value:
     """Ones on and below diagonal ``k``."""
-    shape = shape_of("tri", (N, N if M is None else M))
-    return convert(_band(*shape, k), float64 if dtype is None else dtype)
+    rows, columns = shape_of("tri", (N, N if M is None else M))
+    return convert(_band(rows, columns, k), float64 if dtype is None else dtype)
 
 
 def _matrix(name: str, x: Any) -> Value:

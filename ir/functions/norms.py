@@ -52,7 +52,8 @@ def _euclidean(x: Value, axes: tuple[int, ...]) -> Value:
     for part in parts:
         scaled = part / largest
         squares = scaled * scaled if squares is None else squares + scaled * scaled
-    return sqrt(sum_(squares, axes, True)) * largest
+    root: Value = sqrt(sum_(squares, axes, True)) * largest
+    return root
 
 
 def _power_sum(x: Value, axes: tuple[int, ...], p: float) -> Value:

@@ -125,13 +125,13 @@ def _statistic(x: Value, axis: int, before: int, after: int, mode: str, length: 
     from ..ops.shape import broadcast_to
     from . import reductions
 
-    function = {"maximum": reductions.amax, "minimum": reductions.amin, "mean": reductions.mean}
+    reduce: Any = getattr(reductions, {"maximum": "amax", "minimum": "amin"}.get(mode, mode))
     extent = x.shape[axis]
     count = extent if length is None else min(extent, static_int("pad", "stat_length", length))
     parts = [x]
     for side, width in ((0, before), (1, after)):
         start = 0 if side == 0 else extent - count
-        border = function[mode](slice_axis(x, axis, start, start + count), axis=axis, keepdims=True)
+        border = reduce(slice_axis(x, axis, start, start + count), axis=axis, keepdims=True)
         if x.dtype.is_integer and mode == "mean":
             border = rint(border)
         shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])

@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, bool_, int64
+from ..dtypes import DType, as_dtype, bool_
 from ..graph import Value
 from ..ops import (
     all_,
     any_,
-    eq,
-    isnan,
-    logical_not,
     max_,
     maximum,
     min_,
@@ -38,7 +35,6 @@ from ..ops.operands import as_value, convert
 from ..ops.reductions import wide
 from ..ops.shape import broadcast_to, squeeze
 from .arguments import axes_of, fail, keep_axes, one_axis
-from .concrete import known
 
 __all__ = [
     "all",
@@ -51,15 +47,6 @@ __all__ = [
     "max",
     "mean",
     "min",
-    "nanargmax",
-    "nanargmin",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
     "prod",
     "ptp",
     "std",
@@ -314,119 +301,3 @@ def std(
 ) -> Value:
     """Square root of :func:`var`. The derivative at zero variance is 0 (of ``sqrt`` at 0)."""
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, True)
-
-
-# ------------------------------------------------------------------------ without the NaNs
-
-
-def _valid(a: Any) -> tuple[Value, Any]:
-    """``a``, and where it is not NaN (None: everywhere)."""
-    x = as_value(a)
-    return x, logical_not(isnan(x)) if x.dtype.is_inexact else None
-
-
-def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """Sum over ``axis`` with NaN counted as 0."""
-    x, mask = _valid(a)
-    return sum(x, axis, dtype, keepdims=keepdims, where=mask)
-
-
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """Product over ``axis`` with NaN counted as 1."""
-    x, mask = _valid(a)
-    return prod(x, axis, dtype, keepdims=keepdims, where=mask)
-
-
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
-    """Mean over ``axis`` of what is not NaN; NaN if nothing is left."""
-    x, mask = _valid(a)
-    return mean(x, axis, dtype, keepdims=keepdims, where=mask)
-
-
-def _nan_variance(
-    a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, correction: Any, root: bool
-) -> Value:
-    x, mask = _valid(a)
-    result = _variance(x, axis, dtype, ddof, keepdims, mask, None, correction, root)
-    if mask is None:
-        return result
-    # no degree of freedom: NaN where var gives inf or NaN (NumPy)
-    count = sum_(mask, axes_of("nanvar", axis, x.ndim), keepdims)
-    free = convert(count, "float64") - (ddof if correction is None else correction)
-    from ..ops import le
-
-    return select(le(free, 0), math.nan, result)
-
-
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    *,
-    keepdims: bool = False,
-    correction: Any = None,
-) -> Value:
-    """Variance over ``axis`` of what is not NaN; NaN without a degree of freedom."""
-    return _nan_variance(a, axis, dtype, ddof, keepdims, correction, False)
-
-
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    *,
-    keepdims: bool = False,
-    correction: Any = None,
-) -> Value:
-    """Square root of :func:`nanvar`."""
-    return _nan_variance(a, axis, dtype, ddof, keepdims, correction, True)
-
-
-def _nan_extremum(name: str, a: Any, axis: Any, keepdims: bool) -> Value:
-    x, mask = _valid(a)
-    fill = -math.inf if name == "max" else math.inf
-    if mask is None:
-        return _extremum(name, x, axis, keepdims, None, None)
-    result = _extremum(name, select(mask, x, fill), axis, keepdims, None, None)
-    some = any_(mask, axes_of(name, axis, x.ndim), keepdims)
-    return select(some, result, math.nan)
-
-
-def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
-    """The largest element over ``axis`` that is not NaN; NaN if there is none."""
-    return _nan_extremum("max", a, axis, keepdims)
-
-
-def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
-    """The smallest element over ``axis`` that is not NaN; NaN if there is none."""
-    return _nan_extremum("min", a, axis, keepdims)
-
-
-def _nan_argument(name: str, a: Any, axis: Any, keepdims: bool) -> Value:
-    x, mask = _valid(a)
-    find, fill = (argmax, -math.inf) if name == "nanargmax" else (argmin, math.inf)
-    if mask is None:
-        return find(x, axis, keepdims=keepdims)
-    empty = logical_not(any_(mask, axes_of(name, axis, x.ndim)))
-    data = known(empty)
-    if data is not None and np.any(data):
-        fail(ValueError(f"{name}: expected a number in each slice, got only NaN"))
-    # a NaN beside true infinities must not win: prefer valid places among equals
-    best = _extremum(name[6:], select(mask, x, fill), axis, True, None, None)
-    hit = convert(eq(x, best), int64)
-    return argmax(hit, axis, keepdims=keepdims)
-
-
-def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
-    """The place of the first maximum that is not NaN; a slice of NaN alone is an error.
-
-    Under ``jit``, where that cannot be seen, such a slice gives 0.
-    """
-    return _nan_argument("nanargmax", a, axis, keepdims)
-
-
-def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
-    """The place of the first minimum that is not NaN; see :func:`nanargmax`."""
-    return _nan_argument("nanargmin", a, axis, keepdims)

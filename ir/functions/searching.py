@@ -210,7 +210,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Valu
         fail(ShapeError(f"searchsorted: expected a vector to search, got {ordered.type}"))
     if sorter is not None:
         ordered = take(ordered, sorter, 0)
-    return _searchsorted(*promoted(ordered, v), side=side)
+    ordered, at = promoted(ordered, v)
+    return _searchsorted(ordered, at, side)
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Value:

@@ -248,21 +248,17 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     high: Any
     if range is not None:
         low, high = range
-        ends = [known(as_value(e)) for e in (low, high)]
-        if all(e is not None for e in ends):
-            first, last = float(ends[0]), float(ends[1])  # type: ignore[arg-type]
-            if first > last or not math.isfinite(first) or not math.isfinite(last):
-                fail(ValueError(f"histogram: expected a finite range, got {range}"))
     elif x.size == 0:
         low, high = 0.0, 1.0
     else:
         low, high = amin(x), amax(x)
-        data = known(low), known(high)
-        if data[0] is not None and not np.isfinite(data).all():
-            fail(ValueError(f"histogram: expected finite data, got {data[0]} to {data[1]}"))
+    first, last = known(as_value(low)), known(as_value(high))
+    if first is not None and last is not None and not 0 <= last - first < math.inf:
+        fail(ValueError(f"histogram: expected a finite, rising range, got {first} to {last}"))
     low, high = (as_inexact("histogram", v) for v in (low, high))
     same = eq(low, high)
-    return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), count + 1)
+    result: Value = linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), count + 1)
+    return result
 
 
 def histogram(

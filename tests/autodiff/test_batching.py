@@ -180,6 +180,7 @@ def test_missing_and_faulty_rules():
         batch([of_rule(lambda node, xs, axes: (sum_(xs[0]), 0))], mapped, 3)
 
 
+@pytest.mark.slow
 def test_long_chain():
     x = placeholder()
     y = x.out

@@ -180,6 +180,7 @@ def test_a_rule_of_the_wrong_type_is_caught():
             jvp([refusing(x.out, jvp=rule)], {x.out: const(np.ones(3))})
 
 
+@pytest.mark.slow
 def test_long_chain():
     x = placeholder()
     y = x.out

@@ -421,6 +421,7 @@ def test_faulty_transpose_rules_are_caught():
             vjp([y], [x.out])([const(np.ones(3))])
 
 
+@pytest.mark.slow
 def test_long_chain():
     x = placeholder()
     y = alias(x.out)

@@ -17,7 +17,7 @@ class InterpretedPlan:
     def __init__(self, graph: Graph) -> None:
         self.graph = optimize(graph)
 
-    def run(self, arrays: list[Any]) -> list[Any]:
+    def run(self, arrays: list[Any], threads: int = 1) -> list[Any]:
         return interpret_graph(self.graph, arrays)
 
 

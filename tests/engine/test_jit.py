@@ -206,7 +206,7 @@ def test_contiguous_numpy_arguments_are_borrowed_without_a_copy() -> None:
     plan, seen = program._plan, []
 
     class Spy:
-        def run(self, buffers: Any) -> Any:
+        def run(self, buffers: Any, threads: int = 1) -> Any:
             seen.append(buffers[0])
             return plan.run(buffers)
 

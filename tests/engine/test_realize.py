@@ -226,7 +226,7 @@ def test_multiple_results_of_one_node_run_once() -> None:  # ED17
     runs = []
 
     class Plan:
-        def run(self, buffers: Any) -> Any:
+        def run(self, buffers: Any, threads: int = 1) -> Any:
             runs.append(1)
             return [buffers[0] + 1, buffers[0] + 2]
 

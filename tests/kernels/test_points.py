@@ -6,15 +6,21 @@ used is exact in both, so that only where elements come from and go to is in que
 
 from __future__ import annotations
 
+import pathlib
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from guarded import guarded_copy
+from guarded import GuardedNumpy, guarded_copy
 from plans import plan_of, run
 
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import ALL, as_dtype, float32, int32, int64
 from tilegrad.ir.ops.leaves import iota
 from tilegrad.ir.ops.shape import broadcast, broadcast_to, reshape, transpose
+from tilegrad.kernels import plan as plan_module
 
 RNG = np.random.default_rng(5)
 A = RNG.standard_normal((5, 19))
@@ -255,10 +261,6 @@ def test_row(name):
 @pytest.mark.parametrize("name", ROWS)
 def test_row_reads_nothing_beyond_its_operands(name, monkeypatch):
     """The same with every array between inaccessible pages, at its end and at its beginning."""
-    from guarded import GuardedNumpy
-
-    from tilegrad.kernels import plan as plan_module
-
     function, reference, *arrays = ROWS[name]
     plan = plan_of(function, *arrays)
     for at_end in (True, False):
@@ -266,6 +268,20 @@ def test_row_reads_nothing_beyond_its_operands(name, monkeypatch):
         (got,) = plan.run([guarded_copy(a, at_end=at_end) for a in arrays])
         monkeypatch.undo()
         same(got, reference(*arrays))
+
+
+def test_the_guard_works():
+    """One byte beyond a guarded array is a crash: the test above can fail."""
+    program = (
+        "import ctypes, sys; sys.path.insert(0, sys.argv[1]); from guarded import guarded\n"
+        "a = guarded(24, 'u1', at_end=sys.argv[2] == 'end')\n"
+        "ctypes.string_at(a.ctypes.data + int(sys.argv[3]), 1)"
+    )
+    folder = str(pathlib.Path(guarded_copy.__code__.co_filename).parent)
+    for side, offset, fails in (("end", 23, 0), ("end", 24, 1), ("start", 0, 0), ("start", -1, 1)):
+        command = [sys.executable, "-c", program, folder, side, str(offset)]
+        status = subprocess.run(command, capture_output=True).returncode
+        assert status == (-signal.SIGSEGV if fails else 0), (side, offset)
 
 
 # ------------------------------------------------------------------------------------ all dtypes
@@ -283,7 +299,7 @@ def sample(dtype, shape, seed=0):
     return x.astype(dtype.numpy)
 
 
-EXTENTS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 64, 65]
+EXTENTS = [1, 7, 8, 17, 64]
 
 
 @pytest.mark.parametrize("extent", EXTENTS)
@@ -292,10 +308,11 @@ def test_moving_elements_of_every_dtype(dtype, extent):
     """Contiguous, backwards, strided, transposed, padded and gathered reads; contiguous writes."""
     x = sample(dtype, (3, extent))
     i = np.random.default_rng(1).integers(-extent, extent, 2 * extent + 1)
+    border = dtype.numpy.type(1)
 
     def function(x, i):
         strided = ops.slice_axis(x, 1, 0, None, 2)
-        padded = ops.pad(x, 1, (0, 1), (1, 2))
+        padded = ops.pad(x, border, (0, 1), (1, 2))
         gathered = ops.gather(x, i, axes=(1,))
         return ops.flip(x, 1), strided, transpose(x), padded, gathered, reshape(x, (3 * extent,))
 
@@ -317,24 +334,18 @@ def test_exact_arithmetic_of_every_dtype(dtype):
     with np.errstate(all="ignore"):
         same(run(lambda a, b: a + b, x, y), x + y)
         same(run(lambda a, b: a - b, x, y), x - y)
-        same(run(lambda a, b: ops.where(ops.eq(a, b), a, a * b), x, y), x * y * (x != y) + x * (x == y))
+        chosen = run(lambda a, b: ops.where(ops.eq(a, b), a, a * b), x, y)
+        same(chosen, np.where(x == y, x, x * y))
 
 
-@pytest.mark.parametrize("target", ALL, ids=str)
 @pytest.mark.parametrize("source", ALL, ids=str)
-def test_conversion_between_every_two_dtypes(source, target):
-    x = sample(source, (21,))
-    if source.is_complex and not target.is_complex:
-        x = x.real.astype(source.numpy)
-    if (source.is_floating or source.is_complex) and target.kind == "u":
-        x = abs(x).astype(source.numpy)
-    with np.errstate(all="ignore"):
-        expected = (x.real if source.is_complex and not target.is_complex else x).astype(target.numpy)
-    if source.is_complex and target.is_bool:
-        expected = x != 0
-    if source.is_complex and not (target.is_complex or target.is_bool):
-        pytest.skip("complex to real is asked for by real()")
-    same(run(lambda a: ops.convert(a, target), x), expected)
+def test_conversion_to_every_dtype(source):
+    x = abs(sample(source, (21,))) if source.kind in "fc" else sample(source, (21,))
+    x = x.astype(source.numpy)
+    targets = [d for d in ALL if d.is_complex or d.is_bool or not source.is_complex]
+    outputs = run(lambda a: tuple(ops.convert(a, d) for d in targets), x)
+    for got, target in zip(outputs, targets, strict=True):
+        same(got, x.astype(target.numpy))
 
 
 def test_comparisons_are_bytes_of_zero_and_one():
