@@ -28,6 +28,9 @@ class Config:
     verify : bool
         Run programs node by node and hold shape and dtype of each result against what was
         inferred. Default: ``TILEGRAD_VERIFY``.
+    debug_nans : bool
+        Run programs node by node and raise ``FloatingPointError`` at the first operation that makes
+        a NaN of operands without one; the message has its line. Default: ``TILEGRAD_DEBUG_NANS``.
     num_threads : int
         Threads a compiled program may use. Default: ``TILEGRAD_NUM_THREADS``, else the CPUs this
         process may run on.
@@ -55,6 +58,7 @@ class Config:
             cpus = os.cpu_count() or 1
         object.__setattr__(self, "eager", _flag("TILEGRAD_EAGER"))
         object.__setattr__(self, "verify", _flag("TILEGRAD_VERIFY"))
+        object.__setattr__(self, "debug_nans", _flag("TILEGRAD_DEBUG_NANS"))
         threads = os.environ.get("TILEGRAD_NUM_THREADS", "")
         object.__setattr__(self, "num_threads", int(threads) if threads.isdigit() else cpus)
         object.__setattr__(self, "strict_dtypes", False)
@@ -62,6 +66,7 @@ class Config:
 
     eager: bool
     verify: bool
+    debug_nans: bool
     num_threads: int
     strict_dtypes: bool
     pending_limit: int
@@ -71,6 +76,11 @@ class Config:
         object.__setattr__(self, name, value)
         if name == "strict_dtypes":
             set_strict_dtypes(value)
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether programs run node by node, so that each result can be looked at."""
+        return self.verify or self.debug_nans
 
     def _check(self, name: str, value: Any) -> None:
         known = vars(self)

@@ -55,11 +55,11 @@ class Lowered:
             from ..ir.passes.manager import optimize
 
             return text(optimize(self.graph))
-        return self._program.plan().as_text(stage)  # type: ignore[no-any-return]
+        return self._program.plan().plan.as_text(stage)  # type: ignore[no-any-return]
 
     def cost(self) -> Any:
         """Operations, bytes, kernels and peak memory of the compiled program."""
-        return self._program.plan().cost()
+        return self._program.plan().plan.cost()
 
     def compile(self) -> Compiled:
         """The program as a function of arguments of exactly these types."""

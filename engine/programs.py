@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import Graph
-from ..ir.types import TensorType
 from .config import config
 
-__all__ = ["PlanTable", "Stats", "compile_program", "is_large", "run_plan"]
+__all__ = ["PlanTable", "Ready", "Stats", "compile_program"]
 
 
 def compile_program(graph: Graph) -> Any:
@@ -19,23 +18,36 @@ def compile_program(graph: Graph) -> Any:
     from ..ir.passes.manager import optimize
     from ..kernels.plan import compile_graph
 
-    return compile_graph(optimize(graph))
+    alone = len(graph.nodes()) == 1  # nothing to optimize; eager code makes many of these
+    return compile_graph(graph if alone else optimize(graph))
 
 
 # Elements below which waking other threads costs more than they save.
 _WORTH_THREADS = 32_768
 
 
-def is_large(types: Iterable[TensorType]) -> bool:
-    """Whether a program with values of these types is worth several threads."""
-    return any(t.size >= _WORTH_THREADS for t in types)
+class Ready:
+    """A plan with the way to run it.
 
+    Attributes
+    ----------
+    plan : Plan
+        What the compiler made.
+    run : callable
+        ``run(buffers) -> list of buffers``: the plan's own, or for a large program one that adds
+        the threads of the configuration.
+    """
 
-def run_plan(plan: Any, buffers: list[Any], large: bool) -> list[Any]:
-    """The outputs of a plan, on the threads of the configuration if it is large."""
-    if large and config.num_threads > 1:
-        return plan.run(buffers, config.num_threads)  # type: ignore[no-any-return]
-    return plan.run(buffers)  # type: ignore[no-any-return]
+    __slots__ = ("plan", "run")
+
+    def __init__(self, graph: Graph) -> None:
+        self.plan = compile_program(graph)
+        types = [t for node in (*graph.inputs, *graph.nodes()) for t in node.types]
+        large = any(t.size >= _WORTH_THREADS for t in types)
+        self.run: Callable[[list[Any]], list[Any]] = self._run_large if large else self.plan.run
+
+    def _run_large(self, buffers: list[Any]) -> list[Any]:
+        return self.plan.run(buffers, config.num_threads)  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -99,7 +111,7 @@ class PlanTable:
             if plan is not None:
                 self.stats.hits += 1
                 return plan
-            plan = compile_program(graph())
+            plan = Ready(graph())
             with self._lock:
                 self._make_room()
                 self._plans[key] = plan

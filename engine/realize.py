@@ -21,14 +21,25 @@ from ..ir.ops.leaves import DATA, INPUT
 from ..ir.types import TensorType
 from .closing import STRIDE, Web, close, graph_of, single_key
 from .config import config
-from .programs import PlanTable, Stats, is_large, run_plan
+from .programs import PlanTable, Stats
 from .tracing import MARKS, RUNNING, Marked, describe_input, find_input, is_marked, tracer_error
 
-__all__ = ["buffer_of", "data_node", "intern", "realize_arrays", "stats", "traced"]
+__all__ = [
+    "buffer_of",
+    "data_node",
+    "intern",
+    "realize_arrays",
+    "run_nodes",
+    "stats",
+    "traced",
+]
 
 Buffer = np.ndarray[Any, Any]
 
 PLANS = PlanTable(limit=4096)
+
+# A web of more nodes is never compiled as a whole: that would take longer than running it ever does.
+_MOST_NODES = 1024
 
 # TensorTypes are interned: the keys of compiled programs then compare by identity first.
 _TYPES: dict[TensorType, TensorType] = {}
@@ -70,7 +81,7 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
     if len(arrays) == 1 and arrays[0]._peers is None:  # the short way of the commonest case
         (array,) = arrays
         value = array._node
-        if not MARKS and not config.verify and _run_alone(value.node):
+        if not MARKS and not config.stepwise and _run_alone(value.node):
             _settle(array, value.node.memo)
             return
         if not realize_values([value], what) and not (MARKS and is_marked(value.node)):
@@ -206,6 +217,15 @@ def _close_all(nodes: Sequence[Node]) -> Web:
     return close(outputs, lift_constants=True)
 
 
+def _view(node: Node, operand: Buffer) -> Buffer:
+    """A view op on a buffer: NumPy moves the data, or nothing where the result lies in one piece.
+
+    There is nothing to compile, and no bit to compute: indices that change in a Python loop cost
+    no new programs.
+    """
+    return np.asarray(node.op.reference(operand, **dict(node.params)), order="C")  # type: ignore[misc]
+
+
 def _run_alone(node: Node) -> bool:
     """Fill the memo of a node whose operands are all there; False if they are not.
 
@@ -225,14 +245,17 @@ def _run_alone(node: Node) -> bool:
             buffers.append(memo[0])
             types.append(source.types[0])
         numbers.append(places[source])
-    if not buffers or type(node.inputs[0].node.memo) is Marked:
+    if not buffers:
         return False
+    if node.op.kind == "view" and len(buffers) == 1:
+        object.__setattr__(node, "memo", (_view(node, buffers[0]),))
+        return True
     plan = PLANS.get(single_key(node, types, numbers))
     if plan is None:
         return False
     PLANS.stats.calls += 1
     try:
-        results = run_plan(plan, buffers, is_large((*types, *node.types)))
+        results = plan.run(buffers)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise _at_node(error, node) from None
     object.__setattr__(node, "memo", tuple(results))
@@ -244,21 +267,25 @@ def _run(web: Web) -> list[Buffer]:
     buffers = [x.node.memo[x.index] for x in web.leaves]
     PLANS.stats.calls += 1
     plan = PLANS.get(web.key)
-    if plan is None or config.verify:
-        if config.verify or len(web.nodes) == 1 or not PLANS.seen(web.key):
-            return _run_nodes(web, buffers)
+    if plan is None or config.stepwise:
+        if (
+            config.stepwise
+            or not 1 < len(web.nodes) <= _MOST_NODES
+            or all([node.op.kind == "view" for node in web.nodes])
+            or not PLANS.seen(web.key)
+        ):
+            return run_nodes(web, buffers)
         plan = PLANS.compiled(web.key, lambda: graph_of(web))
     try:
-        large = is_large(t for x in (*web.nodes, *[v.node for v in web.leaves]) for t in x.types)
-        return run_plan(plan, buffers, large)
+        return plan.run(buffers)  # type: ignore[no-any-return]
     except (ArithmeticError, LookupError, ValueError):
         if len(web.nodes) == 1:
             raise
-        _run_nodes(web, buffers)  # raises the same with the line of the node
+        run_nodes(web, buffers)  # raises the same with the line of the node
         raise
 
 
-def _run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
+def run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
     """The outputs, one node after the other; results are dropped after their last use."""
     last_use: dict[int, int] = {}
     for position, numbers in enumerate(web.operands):
@@ -290,16 +317,18 @@ def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) ->
             places[n] = -1 - len(unique)
             unique.append(operand)
             types.append(x.type)
+    if node.op.kind == "view" and len(unique) == 1:
+        return [_view(node, unique[0])]
     key = single_key(node, types, [places[n] for n in numbers])
     plan = PLANS.get(key)
     if plan is None:
         plan = PLANS.compiled(key, lambda: graph_of(_single_web(node, key, places, numbers)))
     try:
-        found = run_plan(plan, unique, is_large((*types, *node.types)))
+        found: list[Buffer] = plan.run(unique)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise _at_node(error, node) from None
-    if config.verify:
-        _verify(node, found)
+    if config.stepwise:
+        check_results(node, operands, found)
     return found
 
 
@@ -319,6 +348,26 @@ def _at_node(error: Exception, node: Node) -> Exception:
         error.location = node.location  # type: ignore[attr-defined]
         error.args = (f"{error.args[0]}\n  at {node.location}", *error.args[1:])
     return error
+
+
+def check_results(node: Node, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+    """What ``config.verify`` and ``config.debug_nans`` look for."""
+    if config.verify:
+        _verify(node, results)
+    if config.debug_nans:
+        if any(x.dtype.kind in "fc" and np.isnan(x).any() for x in operands):
+            return  # it came in
+        for result in results:
+            if result.dtype.kind in "fc" and np.isnan(result).any():
+                where = tuple(int(i) for i in np.argwhere(np.isnan(result))[0])
+                shown = ", ".join([str(x.type) for x in node.inputs])
+                raise _at_node(
+                    FloatingPointError(
+                        f"{node.op.name}({shown}): made a NaN, the first at {list(where)}, of "
+                        f"operands without (config.debug_nans)"
+                    ),
+                    node,
+                )
 
 
 def _verify(node: Node, results: Sequence[Buffer]) -> None:

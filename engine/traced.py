@@ -15,8 +15,9 @@ from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
-from .programs import PlanTable, is_large, run_plan
-from .realize import intern
+from .programs import PlanTable
+from .config import config
+from .realize import intern, run_nodes
 from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
 from .tree import paths, put_together, take_apart
 
@@ -59,7 +60,6 @@ class Program:
     __slots__ = (
         "_forwarded",
         "_hidden",
-        "_large",
         "_out_spec",
         "_plan",
         "_single",
@@ -91,7 +91,6 @@ class Program:
         self.used = 0
         self._out_spec = out_spec
         self._plan: Any = None
-        self._large = False
         self._single = out_spec is None
         self._types = [intern(x.type) for x in outputs]
         self._forwarded = _forwarded(inputs, outputs)
@@ -133,11 +132,7 @@ class Program:
     def plan(self) -> Any:
         """The compiled program."""
         if self._plan is None:
-            web = self.web
-            self._large = is_large(
-                t for node in (*web.nodes, *[x.node for x in web.leaves]) for t in node.types
-            )
-            self._plan = PLANS.compiled(web.key, self.graph)
+            self._plan = PLANS.compiled(self.web.key, self.graph)
         return self._plan
 
     def run(self, buffers: list[Any], borrowed: Sequence[int] = ()) -> Any:
@@ -147,9 +142,9 @@ class Program:
             plan = self.plan()
         PLANS.stats.calls += 1
         given = [*buffers, *self._hidden] if self._hidden else buffers
-        results = run_plan(plan, given, True) if self._large else plan.run(given)
+        results = run_nodes(self.web, given) if config.stepwise else plan.run(given)
         if borrowed:
-            results = [y if y.base is None else _own(y, buffers, borrowed) for y in results]
+            results = [_own(y, buffers, borrowed) for y in results]
         for i, place in self._forwarded:
             results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
         if self._single:
@@ -171,7 +166,10 @@ def _forwarded(inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[
 
 def _own(result: Any, buffers: Sequence[Any], borrowed: Sequence[int]) -> Any:
     """A result that shares no memory with the caller's arrays."""
-    shared = any(np.may_share_memory(result, buffers[i]) for i in borrowed)
+    if result.base is None:  # it has its own, unless it is the argument itself
+        shared = any(result is buffers[i] for i in borrowed)
+    else:
+        shared = any(np.may_share_memory(result, buffers[i]) for i in borrowed)
     return result.copy() if shared else result
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "MatMul",
     "Nest",
     "Reduction",
+    "Scan",
     "Schedule",
     "Step",
     "Store",
@@ -79,6 +80,7 @@ class Instruction:
     ``bounds``    int64 ``args[0]`` as a position below ``high``: negative counts from the
                   end; out of range reports error ``error`` where ``guard`` is true
     ``reduced``   result of reduction number ``low`` of the nest
+    ``scanned``   the running result of the nest's scan
     ============  =================================================================
     """
 
@@ -115,6 +117,8 @@ class Instruction:
             text = f"position({args}, {self.high})"
         elif self.kind == "reduced":
             text = f"reduction {self.low}"
+        elif self.kind == "scanned":
+            text = "running result"
         else:
             assert self.op is not None
             extra = "".join(f", {k}={v}" for k, v in self.params)
@@ -124,11 +128,17 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[index] = %value``, once an iteration of the loops that ``value`` lives in."""
+    """``buffer[index] = %value``, once an iteration of the loops that ``value`` lives in.
+
+    ``how`` other than ``set`` merges into what is there (``add mul min max``); where ``guard`` is
+    false nothing is written.
+    """
 
     buffer: int
     index: Index
     value: int
+    how: str = "set"
+    guard: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +157,28 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """``y[k] = step(y[k - 1], *elements[k])`` along the last loop, in order; ``y[0]`` is the last
+    element. ``op`` holds the step as its scalar program."""
+
+    op: Op
+    elements: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nest:
-    """Loops ``extents`` (outermost first); the last one is the reduction loop if ``reduces``."""
+    """Loops ``extents``, outermost first.
+
+    The last one is the reduction loop if ``reduces``, the loop of the recurrence if there is a
+    ``scan``. In an ``ordered`` nest iterations may write the same element and run in order.
+    """
 
     extents: tuple[int, ...]
     tape: tuple[Instruction, ...]
     stores: tuple[Store, ...]
     reductions: tuple[Reduction, ...] = ()
-    scan: str = ""
-    label: str = ""
+    scan: Scan | None = None
+    ordered: bool = False
 
     @property
     def reduces(self) -> bool:
@@ -164,13 +187,21 @@ class Nest:
     def text(self) -> list[str]:
         """The nest as lines of text."""
         loops = " ".join(f"i{d}<{n}" for d, n in enumerate(self.extents))
-        lines = [f"nest {loops}" + (" (last loop reduces)" if self.reduces else "")]
+        kind = " (last loop reduces)" if self.reduces else ""
+        if self.scan is not None:
+            kind = f" (last loop runs {self.scan.op.name})"
+        lines = [f"nest {loops}{kind}{' in order' if self.ordered else ''}"]
         for number, instruction in enumerate(self.tape):
             lines.append(f"  %{number}: {instruction.dtype.short} = {instruction}")
         for k, r in enumerate(self.reductions):
             lines.append(f"  reduction {k}: {r.monoid} of %{r.value} in {r.accumulator.short}")
+        if self.scan is not None:
+            elements = ", ".join(f"%{n}" for n in self.scan.elements)
+            lines.append(f"  scan: {self.scan.op.name} of {elements}")
         for store in self.stores:
-            lines.append(f"  b{store.buffer}[{store.index}] = %{store.value}")
+            sign = "=" if store.how == "set" else f"{store.how}="
+            guard = f" where %{store.guard}" if store.guard >= 0 else ""
+            lines.append(f"  b{store.buffer}[{store.index}] {sign} %{store.value}{guard}")
         return lines
 
 

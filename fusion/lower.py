@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.graph import Graph, Literal, Node, Value, make
+from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
 from .contraction import matmul_step
 from .index import Index, linearize, row_major, variable
-from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Schedule, Step, Store
+from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
 from .normalize import normalize
-from .realize import is_loop_dot, realize, weight
+from .realize import is_loop_dot, native_scatter, realize, weight
 from .record import Recorder
 
 __all__ = ["lower"]
@@ -39,7 +39,7 @@ def lower(graph: Graph) -> Schedule:
         extra.update(shared)
 
 
-_POINTWISE = ("gather", "dynamic_slice", "iota")
+_POINTWISE = ("gather", "dynamic_slice", "dynamic_update_slice", "iota")
 
 
 class _Draft:
@@ -159,6 +159,12 @@ class Lowering:
         elif name == "dot":
             for step in matmul_step(node, self):
                 self.add_step(step, node)
+        elif kind == "cumulative":
+            self.add_step(self.scan_nest(node), node)
+        elif name == "scatter" and native_scatter(node):
+            self.add_step(self.copy_nest(node.inputs[0], node.out), node)
+            if node.inputs[1].size:
+                self.add_step(self.scatter_nest(node), node)
         else:
             self.add_step(
                 HostCall(
@@ -174,6 +180,54 @@ class Lowering:
         self.drafts.append(step)
         for v in node.outputs:
             self.home[v] = len(self.drafts) - 1
+
+    # -- nests of ops that are loops of their own ----------------------------------------------
+
+    def scan_nest(self, node: Node) -> Nest:
+        """A recurrence along one axis; a reversed one counts that axis down."""
+        out, axis = node.out, node.param("axis")
+        draft = _Draft(out.shape, (axis,))
+        at = list(draft.indices())
+        if node.param("reverse"):
+            at[axis] = at[axis] * -1 + (out.shape[axis] - 1)
+        recorder = Recorder(self.numbers, set(), self.report)
+        elements = tuple(recorder.value(v, tuple(at)) for v in node.inputs)
+        result = recorder.emit(Instruction("scanned", out.dtype))
+        store = Store(self.buffer(out), linearize(at, row_major(out.shape)), result)
+        self.recorded.append(recorder.computed())
+        extents = tuple(draft.domain[d] for d in draft.order)
+        nest = Nest(extents, tuple(recorder.tape), (store,), scan=Scan(node.op, elements))
+        return normalize(nest, 1)
+
+    def copy_nest(self, source: Value, target: Value) -> Nest:
+        """``target`` (a buffer) becomes the elements of ``source``."""
+        draft = _Draft(source.shape, ())
+        recorder = Recorder(self.numbers, set(), self.report)
+        number = recorder.value(source, draft.indices())
+        index = linearize(draft.indices(), row_major(target.shape))
+        self.recorded.append(recorder.computed())
+        store = Store(self.buffer(target), index, number)
+        return normalize(Nest(source.shape, tuple(recorder.tape), (store,)), 0)
+
+    def scatter_nest(self, node: Node) -> Nest:
+        """Updates written or merged at run-time positions, in index order."""
+        x, updates, *index_arrays = node.inputs
+        draft = _Draft(updates.shape, ())
+        recorder = Recorder(self.numbers, set(), self.report)
+        at = draft.indices()
+        lead = index_arrays[0].ndim
+        value = recorder.value(updates, at)
+        places, inside = recorder.positions(node, x.shape, index_arrays, at[:lead], at[lead:])
+        store = Store(
+            self.buffer(node.out),
+            linearize(places, row_major(x.shape)),
+            value,
+            node.param("how"),
+            inside,
+        )
+        self.recorded.append(recorder.computed())
+        nest = Nest(updates.shape, tuple(recorder.tape), (store,), ordered=True)
+        return normalize(nest, 0)
 
     def realize_now(self, v: Value, reason: str) -> int:
         """Give ``v`` (a value made during lowering, or one not realized so far) a buffer."""
@@ -250,6 +304,11 @@ class Lowering:
             return root.node.inputs[0]
         return root
 
+    @staticmethod
+    def _adds(root: Value) -> Op:
+        """The reduction that adds up the products of a contraction."""
+        return OPS["any" if root.dtype.is_bool else "sum"]
+
     def finish(self, draft: _Draft) -> list[Nest]:
         """The nest of a draft, with its loops normalized."""
         roots = draft.roots
@@ -258,7 +317,7 @@ class Lowering:
         outer = draft.outer_indices()
         for root, number in zip(roots, recorder.results, strict=True):
             if draft.reduced:
-                record = root.node.op if root.node.op.kind == "reduction" else OPS["sum"]
+                record = root.node.op if root.node.op.kind == "reduction" else self._adds(root)
                 source = recorder.tape[number].dtype
                 wide = getattr(record, "accumulator", None)
                 reductions.append(
@@ -273,9 +332,8 @@ class Lowering:
                 index = linearize(draft.indices(), row_major(root.shape))
                 stores.append(Store(self.buffer(root), index, number))
         extents = tuple(draft.domain[d] for d in draft.order)
-        label = ", ".join(v.node.op.name for v in roots)
         nest = Nest(
-            extents, tuple(recorder.tape), tuple(stores), tuple(reductions), label=label
+            extents, tuple(recorder.tape), tuple(stores), tuple(reductions)
         )
         self.recorded.append(recorder.computed())
         return [normalize(nest, len(draft.reduced))]

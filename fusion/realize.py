@@ -13,7 +13,7 @@ from math import prod
 from ..ir.graph import Graph, Node, Op, Value
 from .record import is_inlined_leaf
 
-__all__ = ["Realization", "is_loop_dot", "realize", "under_transposes", "weight", "weight_of"]
+__all__ = ["Realization", "is_loop_dot", "native_scatter", "realize", "under_transposes", "weight", "weight_of"]
 
 # At most this many nodes are inlined into one value: bounds compile time and recursion.
 MOST_INLINED = 160
@@ -45,6 +45,11 @@ def is_loop_dot(node: Node) -> bool:
     """Whether a contraction runs as our own loops: vectors, and element types without BLAS."""
     _, rows, _, columns = dot_sizes(node)
     return not node.types[0].dtype.is_inexact or rows == 1 or columns == 1
+
+
+def native_scatter(node: Node) -> bool:
+    """Whether a scatter has loops of its own; bools merge by their NumPy reference."""
+    return not node.types[0].dtype.is_bool or node.param("how") == "set"
 
 
 def dot_sizes(node: Node) -> tuple[int, int, int, int]:
@@ -110,8 +115,12 @@ def _by_kind(node: Node, result: Realization) -> None:
         result.add(node.inputs[0], "read at run-time indices")
     elif name == "dynamic_slice":
         result.add(node.inputs[0], "read from a run-time start")
+    elif name == "dynamic_update_slice":
+        result.add(node.inputs[1], "read from a run-time start")
     elif kind == "reduction":
         result.add(node.out, "result of a reduction")
+    elif kind == "cumulative" or (name == "scatter" and native_scatter(node)):
+        result.add(node.out, f"result of {name}")
     elif name == "dot" and not node.param("contract")[0]:
         return  # an outer product is computed where it is read
     elif name == "dot" and is_loop_dot(node):

@@ -7,7 +7,7 @@ This is lowering by interpretation: fusing a producer into its consumer is askin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ class Recorder:
         if op.check is None or not self.tape[args[-1]].dtype.is_integer:
             return False
         low, high = self.intervals[args[-1]]
-        if op.name == "power":
+        if op.name == "pow":
             return low < 0
         return low <= 0 <= high
 
@@ -231,6 +231,43 @@ class Recorder:
         return self.emit(
             Instruction("op", int64, (number,), op=convert, params=(("dtype", int64),))
         )
+
+    def positions(
+        self,
+        node: Node,
+        shape: tuple[int, ...],
+        index_arrays: Sequence[Value],
+        at: Indices,
+        rest: Indices,
+        guard: int = -1,
+    ) -> tuple[Indices, int]:
+        """Indices into ``shape`` of a gather or scatter, and the guard that they are inside.
+
+        ``at`` are the loop indices of the index arrays, ``rest`` those of the axes not indexed.
+        """
+        axes, others = node.param("axes"), iter(rest)
+        places: list[Index] = []
+        inside = -1
+        for axis, extent in enumerate(shape):
+            if axis not in axes:
+                places.append(next(others))
+                continue
+            number = self.as_int64(self.value(index_arrays[axes.index(axis)], at, guard))
+            place, fits = _position(self, node, number, axis, extent, guard)
+            inside = self.both(inside, fits)
+            places.append(place)
+        return tuple(places), inside
+
+    def window_start(self, start: Value, extent: int, size: int, guard: int) -> Index:
+        """A run-time start: negative counts from the end, then moved so that the window fits."""
+        if size == extent:
+            return Index(0)
+        number = self.as_int64(self.value(start, (), guard))
+        if self.intervals[number][0] < 0:
+            moved = self.integer_op("add", number, self.const(extent, int64))
+            negative = self.integer_op("lt", number, self.const(0, int64))
+            number = self.select(negative, moved, number)
+        return _clamped(self, number, extent - size)
 
 
 def _combine(name: str, x: Index, y: Index) -> Index | None:
@@ -341,28 +378,26 @@ def _concat(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
 
 def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
     x, *index_arrays = node.inputs
-    axes, mode = node.param("axes"), node.param("mode")
-    lead = index_arrays[0].ndim
-    at, rest = indices[:lead], iter(indices[lead:])
-    source: list[Index] = []
-    inside = -1
-    for axis, extent in enumerate(x.shape):
-        if axis not in axes:
-            source.append(next(rest))
-            continue
-        number = r.as_int64(r.value(index_arrays[axes.index(axis)], at, guard))
-        position, fits = _position(r, node, number, axis, extent, guard)
-        inside = r.both(inside, fits)
-        source.append(position)
-    value = -1
-    if mode == "fill":
-        value = r.emit(Instruction("const", x.dtype, literal=node.param("fill_value")))
-    elif x.size == 0:  # each index is out of range; there is nothing to load
-        value = r.const(0, x.dtype)
-    if x.size == 0:
+    lead = index_arrays[0].ndim if index_arrays else 0
+    source, inside = r.positions(
+        node, x.shape, index_arrays, indices[:lead], indices[lead:], guard
+    )
+    value = r.value(x, source, r.both(guard, inside))
+    if inside < 0:
         return value
-    element = r.value(x, tuple(source), r.both(guard, inside))
-    return element if inside < 0 else r.select(inside, element, value)
+    fill = r.emit(Instruction("const", x.dtype, literal=node.param("fill_value")))
+    return r.select(inside, value, fill)
+
+
+def _dynamic_update_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
+    x, update, *starts = node.inputs
+    source, inside = [], -1
+    for i, start, size, extent in zip(indices, starts, update.shape, x.shape, strict=True):
+        moved = i + r.window_start(start, extent, size, guard) * -1
+        source.append(moved)
+        inside = r.both(inside, r.inside(moved, 0, size))
+    new = r.value(update, tuple(source), r.both(guard, inside))
+    return new if inside < 0 else r.select(inside, new, r.value(x, indices, guard))
 
 
 def _position(
@@ -417,18 +452,11 @@ def _clamped(r: Recorder, number: int, most: int) -> Index:
 
 def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
     x, *starts = node.inputs
-    source = []
-    for i, start, size, extent in zip(
-        indices, starts, node.types[0].shape, x.shape, strict=True
-    ):
-        if size == extent:
-            source.append(i)
-            continue
-        number = r.as_int64(r.value(start, (), guard))
-        if r.intervals[number][0] < 0:  # counts from the end
-            moved = r.integer_op("add", number, r.const(extent, int64))
-            number = r.select(r.integer_op("lt", number, r.const(0, int64)), moved, number)
-        source.append(i + _clamped(r, number, extent - size))
+    sizes = node.types[0].shape
+    source = [
+        i + r.window_start(start, extent, size, guard)
+        for i, start, size, extent in zip(indices, starts, sizes, x.shape, strict=True)
+    ]
     return r.value(x, tuple(source), guard)
 
 
@@ -464,5 +492,6 @@ _RULES: dict[str, Callable[[Recorder, Node, Indices, int], int]] = {
     "concat": _concat,
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
     "dot": _product,
 }

@@ -109,6 +109,7 @@ def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
     from .llvm.nest import NestEmitter
     from .llvm.outline import should_outline
     from .llvm.reduce import ReduceEmitter
+    from .llvm.scan import ScanEmitter
 
     module = builder.module
     outline = should_outline(f for f in functions if isinstance(f, Form))
@@ -118,6 +119,10 @@ def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
         if isinstance(function, DType):
             emitted.append(emit_matmul(module, name, function))
         else:
-            emitter = ReduceEmitter if function.nest.reduces else NestEmitter
+            emitter = NestEmitter
+            if function.nest.reduces:
+                emitter = ReduceEmitter
+            elif function.nest.scan is not None:
+                emitter = ScanEmitter
             emitted.append(emitter(module, name, function, outline).build())
     return emit_driver(module, builder, emitted, values)

@@ -135,7 +135,8 @@ class Plan:
                 extent, pieces = step.batch, 1
             else:
                 assert isinstance(step, Nest)
-                alone = not step.extents or (step.reduces and len(step.extents) == 1)
+                inner = step.reduces or step.scan is not None  # the last loop is not shared
+                alone = len(step.extents) == inner
                 extent = 1 if alone else step.extents[0]
                 pieces = 1 if alone else pieces_of(step, extent, threads)
             steps += [number, frames_at + len(frames), extent, pieces]

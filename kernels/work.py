@@ -21,7 +21,7 @@ PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
 
 def pieces_of(nest: Nest, extent: int, threads: int) -> int:
     """Number of pieces of the outermost loop: 1 when sharing costs more than it saves."""
-    if threads < 2:
+    if threads < 2 or nest.ordered:
         return 1
     work = sum(_instruction_work(i) for i in nest.tape) + 2 * len(nest.stores)
     total = prod(nest.extents) * work * NANOSECONDS

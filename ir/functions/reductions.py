@@ -227,6 +227,9 @@ def mean(
     """
     x, target = _floating("mean", a, dtype)
     axes = axes_of("mean", axis, x.ndim)
+    if where is None or where is True:
+        total = sum_(x, axes, keepdims)
+        return convert(total / constant(_extent(x, axes), x.dtype), target)
     result = convert(_mean(x, axes, where)[0], target)
     return result if keepdims else squeeze(result, axes)
 

@@ -219,7 +219,7 @@ def kl_div(x: Any, y: Any) -> Value:
     """``x log(x / y) - x + y`` (SciPy's elementwise Kullback-Leibler term)."""
     p, q = inexact_operands("kl_div", x, y)
     terms = rel_entr(p, q)
-    return where(isfinite(terms), terms - p + q, terms)
+    return where(eq(terms, math.inf), terms, terms - p + q)
 
 
 def ndtr(x: Any) -> Value:

@@ -116,7 +116,11 @@ def _log_sum(h: Handler[V], bits: V) -> tuple[V, V]:
     square_low = h.fma(z, z_low, h.fma(z, half, h.neg(square)))
     total = h.sub(high, square)
     low = h.add(low, h.sub(h.sub(h.sub(high, total), square), square_low))
-    cube = h.mul(z, h.add(square, square))
+    # z^3 / 3 is small enough for one rounding, but not for those of z^2 and z^3 as well
+    twice = h.add(square, square)
+    cube = h.mul(z, twice)
+    cube_low = h.fma(z, h.add(square_low, square_low), h.fma(z, twice, h.neg(cube)))
+    low = h.fma(cube_low, h.const(_LOG[0], float64), low)
     low = h.fma(cube, even_odd(h, z, _LOG), low)
     return fast_two_sum(h, total, low)
 

@@ -111,7 +111,12 @@ def form_of(nest: Nest) -> Form:
     lines += [numbering.integer(n) for n in nest.extents]
     lines += [numbering.instruction(i) for i in nest.tape]
     lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
-    lines += [f"{numbering.buffer(s.buffer)}[{numbering.index(s.index)}]=%{s.value}" for s in nest.stores]
+    if nest.scan is not None:
+        lines.append(f"scan {nest.scan.op.name} {nest.scan.elements}")
+    lines += [
+        f"{numbering.buffer(s.buffer)}[{numbering.index(s.index)}] {s.how} %{s.value} {s.guard}"
+        for s in nest.stores
+    ]
     return Form(
         nest,
         "\n".join(lines),
@@ -124,9 +129,12 @@ def form_of(nest: Nest) -> Form:
 
 
 def _strategy(nest: Nest) -> tuple[str, int | None]:
+    """How a nest is vectorized, and along which loop; results do not depend on it."""
     count = len(nest.extents)
+    if nest.scan is not None:
+        return _scan_strategy(nest)
     if not nest.reduces:
-        if count == 0 or nest.extents[-1] < 2:
+        if count == 0 or nest.extents[-1] < 2 or (nest.ordered and not _disjoint(nest)):
             return "points", None
         return "points", count - 1
     reduced, outer = count - 1, count - 2
@@ -145,3 +153,23 @@ def _strategy(nest: Nest) -> tuple[str, int | None]:
     return ("columns", outer) if columns else ("rows", reduced)
 
 
+def _scan_strategy(nest: Nest) -> tuple[str, int | None]:
+    """Recurrences side by side in vectors when they lie side by side in memory."""
+    across = len(nest.extents) - 2
+    if across >= 0 and nest.extents[across] >= WIDTH:
+        if nest.stores[0].index.coefficient(across) == 1:
+            return "scan columns", across
+    return "scan rows", None
+
+
+def _disjoint(nest: Nest) -> bool:
+    """Whether iterations of the last loop write different elements: it may run in vectors."""
+    last = len(nest.extents) - 1
+    varies: list[bool] = []  # along the last loop, by instruction
+    for i in nest.tape:
+        own = i.index is not None and i.index.coefficient(last) != 0
+        varies.append(own or any(varies[n] for n in i.operands()))
+    for s in nest.stores:
+        if any(varies[n] for n in s.index.dynamics()) or not s.index.coefficient(last):
+            return False
+    return True

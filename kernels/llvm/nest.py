@@ -16,14 +16,15 @@ The last vector of a row is the same code under a lane mask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from llvmlite import ir
 
 from ...fusion.index import Atom, Dynamic, Index, Quotient, Var
-from ...fusion.loops import Instruction
+from ...fusion.loops import Instruction, Store
 from ...ir.dtypes import DType, bool_, int64
+from ...ir.ops import OPS
 from .form import BAKED, WIDTH, Form
 from .handler import LLVMHandler, Typed, llvm_type
 from .loops import counted_loop
@@ -92,13 +93,15 @@ class NestEmitter:
         """For each instruction the loops it depends on; -1 stands for the nest's reductions."""
         found: list[frozenset[int]] = []
         for i in self.nest.tape:
-            loops: set[int] = {-1} if i.kind == "reduced" else set()
+            loops: set[int] = {-1} if i.kind in ("reduced", "scanned") else set()
             for operand in i.operands():
                 loops |= found[operand]
             if i.index is not None:
                 loops |= self._loops(i.index)
             if i.kind == "reduced":
                 loops |= set(range(len(self.nest.extents) - 1))
+            elif i.kind == "scanned":
+                loops |= set(range(len(self.nest.extents)))
             found.append(frozenset(loops))
         return found
 
@@ -342,20 +345,51 @@ class NestEmitter:
             mask = self.vector.const(True, bool_).value
         return mask
 
-    def store(self, buffer: int, index: Index, value: Any, scope: Scope, wide: bool) -> None:
-        b, base = self.builder, self._bases[buffer]
-        first = value if isinstance(value, Typed) else value[0]
-        size = first.dtype.itemsize * (1 if isinstance(value, Typed) else 2)
+    def store(self, s: Store, scope: Scope, wide: bool) -> None:
+        """Carry out a store of the nest in the current block."""
+        value = scope.values[s.value]
         if not wide:
-            offset = self._add_atoms(index, scope.sums.get(index), scope)
-            store(self.scalar, address(b, base, offset, size), value)
+            self._store_scalar(s, value, scope)
             return
+        b, base = self.builder, self._bases[s.buffer]
+        size = _element_size(value)
         value = self.as_vector(value)
-        if self.contiguous(index):
-            offset = self._add_atoms(index, scope.sums.get(index), scope)
-            store_row(self.vector, address(b, base, offset, size), value, scope.mask)
+        mask = scope.mask
+        if s.guard >= 0:
+            mask = b.and_(mask, self.operand(s.guard, True, scope).value)
+        dtype = self._dtype_of(s)
+        if self.contiguous(s.index):
+            place = address(b, base, self._add_atoms(s.index, scope.sums.get(s.index), scope), size)
+            if s.how != "set":
+                old = load_row(self.vector, place, dtype, mask)
+                value = self._merged(s.how, self.vector, old, value)
+            store_row(self.vector, place, value, mask)
             return
-        store_lanes(self.vector, self._places(index, base, size, scope), value, scope.mask)
+        places = self._places(s.index, base, size, scope)
+        if s.how != "set":
+            old = load_lanes(self.vector, places, dtype, mask)
+            value = self._merged(s.how, self.vector, old, value)
+        store_lanes(self.vector, places, value, mask)
+
+    def _store_scalar(self, s: Store, value: Any, scope: Scope) -> None:
+        b, base = self.builder, self._bases[s.buffer]
+        offset = self._add_atoms(s.index, scope.sums.get(s.index), scope)
+        guard = nullcontext() if s.guard < 0 else b.if_then(scope.values[s.guard].value)
+        with guard:
+            place = address(b, base, offset, _element_size(value))
+            if s.how != "set":
+                old = load(self.scalar, place, self._dtype_of(s))
+                value = self._merged(s.how, self.scalar, old, value)
+            store(self.scalar, place, value)
+
+    def _dtype_of(self, s: Store) -> DType:
+        return self.nest.tape[s.value].dtype
+
+    def _merged(self, how: str, h: LLVMHandler, old: Any, new: Any) -> Any:
+        op = OPS[{"min": "minimum", "max": "maximum"}.get(how, how)]
+        program = op.scalar if isinstance(old, Typed) else op.complex_scalar
+        params = {"tie": 0.5} if how in ("min", "max") else {}
+        return program(h, old, new, **params)  # type: ignore[misc]
 
     # -- run-time checks ------------------------------------------------------------------------
 
@@ -436,7 +470,7 @@ class NestEmitter:
     def _leaf(self, scope: Scope) -> None:
         wide = self.form.vector_loop is not None
         for s in self.nest.stores:
-            self.store(s.buffer, s.index, scope.values[s.value], scope, wide)
+            self.store(s, scope, wide)
 
 
 def _with_numerators(index: Index) -> Iterator[Index]:
@@ -446,3 +480,8 @@ def _with_numerators(index: Index) -> Iterator[Index]:
             yield from _with_numerators(atom.numerator)
 
 
+def _element_size(value: Any) -> int:
+    """Bytes of an element in memory; a pair is a complex number."""
+    if isinstance(value, Typed):
+        return value.dtype.itemsize
+    return 2 * int(value[0].dtype.itemsize)

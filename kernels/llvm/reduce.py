@@ -274,7 +274,7 @@ class ReduceEmitter(NestEmitter):
         self.emit(todo, scope)
         wide = h.width > 1
         for s in self.nest.stores:
-            self.store(s.buffer, s.index, scope.values[s.value], scope, wide)
+            self.store(s, scope, wide)
 
     # -- columns --------------------------------------------------------------------------------
 

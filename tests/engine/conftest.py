@@ -1,6 +1,7 @@
 """Engine tests run on the compiler; ``TILEGRAD_TEST_INTERPRETER=1`` runs them on the reference."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +26,19 @@ class InterpretedPlan:
 def _interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("TILEGRAD_TEST_INTERPRETER") == "1":
         monkeypatch.setattr(programs, "compile_program", InterpretedPlan)
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plans by the interpreter: for tests of what is computed, not of how."""
+    tables = (realize.PLANS, traced.PLANS)
+    before = [table._plans for table in tables]
+    for table in tables:
+        table._plans = {}
+    monkeypatch.setattr(programs, "compile_program", InterpretedPlan)
+    yield
+    for table, plans in zip(tables, before, strict=True):
+        table._plans = plans
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ GRADS = {
 }
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("a", "b", "c"), list(itertools.product(WRAPS, GRADS, WRAPS)))
 def test_first_derivative(a: str, b: str, c: str) -> None:
     g = WRAPS[a](GRADS[b](WRAPS[c](f)))
@@ -50,6 +51,7 @@ def test_first_derivative(a: str, b: str, c: str) -> None:
     np.testing.assert_allclose(tg.jit(tg.vmap(g))(XS), df(XS), rtol=1e-13)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(GRADS, repeat=2)))
 @pytest.mark.parametrize("between", ["plain", "jit", "vmap of one"])
 def test_second_derivative(a: str, b: str, between: str) -> None:

@@ -238,3 +238,32 @@ def test_multiple_results_of_one_node_run_once() -> None:  # ED17
     finally:
         del PLANS._plans[web.key]
     assert len(runs) == 1
+
+
+def test_nan_detector_cites_the_operation_that_made_it() -> None:  # ER15
+    def f(x: Any) -> Any:
+        y = x - 2.0
+        z = tg.log(y)  # here
+        return tg.sum(z * 2.0)
+
+    x = np.array([3.0, 1.0, 5.0])
+    assert np.isnan(float(f(tg.asarray(x))))
+    with config(debug_nans=True):
+        for run in (lambda: float(f(tg.asarray(x))), lambda: tg.jit(f)(x), lambda: tg.grad(f)(x)):
+            with raises_here(FloatingPointError, r"log\(f64\[3\]\): made a NaN, the first at \[1\]"):
+                tg.eval(run())
+        assert float(f(tg.asarray(x + 2.0))) == pytest.approx(2 * np.sum(np.log(x)))
+        np.testing.assert_array_equal(tg.asarray([np.nan]) * 2.0, [np.nan])
+
+
+def test_views_compile_nothing_and_share_memory_where_they_can() -> None:  # AR15
+    x = tg.eval(tg.asarray(np.arange(12.0).reshape(3, 4)))
+    before = PLANS.stats.compiles
+    for i in range(3):
+        np.testing.assert_array_equal(x[i], np.arange(12.0).reshape(3, 4)[i])
+        assert float(x[i, -1]) == 4 * i + 3
+    np.testing.assert_array_equal(x.T[::-1], np.arange(12.0).reshape(3, 4).T[::-1])
+    assert np.asarray(x.T).flags.c_contiguous
+    assert PLANS.stats.compiles == before
+    assert np.shares_memory(np.asarray(x[1]), np.asarray(x))
+    assert not np.asarray(x[1]).flags.writeable

@@ -1,0 +1,317 @@
+"""Reductions: the order that numerics 7 fixes, bit for bit, against a slow reading of its text.
+
+    The order of every reduction is fixed by shape alone: 16 lanes, blocks of 1024, pairwise above.
+
+Element ``k`` of a block goes to lane ``k % 16``; the lanes of a block combine ``l`` with ``l + 8``,
+then 4, 2, 1; ``n`` blocks are the first ``p`` and the rest, ``p`` the largest power of two below
+``n``. float32 accumulates in float64 and rounds once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plans import nests, plan_of, run, schedule_of
+
+from tilegrad.ir import ops
+from tilegrad.ir.ops.shape import broadcast_to, reshape, transpose
+from tilegrad.kernels.llvm.form import form_of
+
+LENGTHS = [0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 100, 1023, 1024, 1025, 2049, 3000]
+WIDE = {"f4": "f8", "c8": "c16"}
+
+
+def in_order(values, merge, identity):
+    """The reduction of axis 0 of ``values``, one element at a time, in the order of the text."""
+    if len(values) <= 1024:
+        lanes = [np.full(values.shape[1:], identity, values.dtype) for _ in range(16)]
+        for k, element in enumerate(values):
+            lanes[k % 16] = merge(lanes[k % 16], element)
+        for half in (8, 4, 2, 1):
+            lanes = [merge(lanes[k], lanes[k + half]) for k in range(half)]
+        return lanes[0]
+    blocks = -(-len(values) // 1024)
+    first = 1 << (blocks - 1).bit_length() - 1
+    parts = values[: first * 1024], values[first * 1024 :]
+    return merge(*(in_order(part, merge, identity) for part in parts))
+
+
+def reduced(x, axes, merge, identity):
+    """``in_order`` over ``axes``, row-major, in the accumulator of the dtype of ``x``."""
+    kept = [d for d in range(x.ndim) if d not in axes]
+    count = int(np.prod([x.shape[d] for d in axes]))
+    values = np.transpose(x, (*axes, *kept)).reshape(count, *(x.shape[d] for d in kept))
+    wide = values.astype(WIDE.get(x.dtype.str[1:], x.dtype))
+    with np.errstate(all="ignore"):
+        return np.asarray(in_order(wide, merge, identity)).astype(x.dtype)
+
+
+def same(got, expected):
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+def draw(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
+    if dtype.startswith("c"):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def test_the_slow_reference_adds_what_numpy_adds():
+    x = np.random.default_rng(0).integers(-9, 9, (3000, 2)).astype(float)
+    assert np.array_equal(in_order(x, np.add, 0.0), x.sum(0))
+
+
+# -------------------------------------------------------------------------------------- the order
+
+
+LAYOUTS = {
+    "one row": (lambda n: (n,), (0,), "rows"),
+    "rows": (lambda n: (5, n), (1,), "rows"),
+    "columns": (lambda n: (n, 41), (0,), "columns"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_are_in_the_order_of_the_text(layout, dtype):
+    shape, axes, _ = LAYOUTS[layout]
+    for n in LENGTHS:
+        x = draw(shape(n), dtype, n)
+        same(run(lambda x: ops.sum_(x, axes), x), reduced(x, axes, np.add, 0.0))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_layout_has_its_strategy(layout):
+    shape, axes, strategy = LAYOUTS[layout]
+    (nest,) = nests(schedule_of(lambda x: ops.sum_(x, axes), (shape(100), "f8")))
+    assert form_of(nest).strategy == strategy
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_are_in_the_order_of_the_text(layout):
+    shape, axes, _ = LAYOUTS[layout]
+    for n in (0, 1, 9, 16, 17, 1025, 2049):
+        x = 1.0 + 0.01 * np.random.default_rng(n).standard_normal(shape(n))
+        same(run(lambda x: ops.prod(x, axes), x), reduced(x, axes, np.multiply, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((4, 5, 6), (0, 2)),
+        ((4, 5, 6), (0, 1, 2)),
+        ((4, 5, 6), (0, 1)),
+        ((40, 300, 5), (1,)),
+        ((2, 1500, 37), (1,)),
+        ((40, 3, 50), (0, 2)),
+        ((3, 1, 70), (1,)),
+        ((1, 1), (0, 1)),
+        ((50, 2, 3, 30), (0, 3)),
+        ((3, 0, 4), (1,)),
+        ((0, 3), (1,)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_the_order_over_several_axes(shape, axes, dtype):
+    x = draw(shape, dtype)
+    same(run(lambda x: ops.sum_(x, axes), x), reduced(x, axes, np.add, 0.0))
+
+
+def test_the_order_is_that_of_the_operand_not_of_its_memory():
+    """A view of an array reduces as its copy does."""
+    x = draw((60, 1100), "f8")
+    same(run(lambda x: ops.sum_(transpose(x), 0), x), reduced(x.T, (0,), np.add, 0.0))
+    same(run(lambda x: ops.sum_(transpose(x), 1), x), reduced(x.T, (1,), np.add, 0.0))
+    same(run(lambda x: ops.sum_(ops.flip(x, 1), 1), x), reduced(x[:, ::-1], (1,), np.add, 0.0))
+    y = x.reshape(2, 33000)
+    same(run(lambda x: ops.sum_(reshape(x, (2, 33000)), 1), x), reduced(y, (1,), np.add, 0.0))
+
+
+def test_an_expression_reduces_as_its_stored_value_does():
+    x = draw((7, 2000), "f8")
+    inside = run(lambda x: ops.sum_(ops.exp(x * 1e-3) + x, 1), x)
+    stored = run(lambda x: ops.exp(x * 1e-3) + x, x)
+    same(inside, reduced(stored, (1,), np.add, 0.0))
+
+
+def test_the_order_does_not_depend_on_what_else_is_reduced():
+    """Alone, in company of other rows, and beside other reductions: the same bits."""
+    x = draw((33, 1300), "f8")
+    together, _, _ = run(
+        lambda x: (ops.sum_(x, 1), ops.max_(x, 1), ops.sum_(x * x, 1)), x
+    )
+    for k in (0, 17, 32):
+        same(run(lambda r: ops.sum_(r, 0), x[k]), together[k])
+    columns = run(lambda x: ops.sum_(x, 0), np.ascontiguousarray(x.T))
+    same(columns, together)
+
+
+def test_single_precision_rounds_once():
+    x = np.full(3000, 0.1, np.float32)
+    assert run(lambda x: ops.sum_(x), x) == np.float32(np.float64(np.float32(0.1)) * 3000)
+    big = np.array([3e38, 3e38, -3e38], np.float32)
+    assert run(lambda x: ops.sum_(x), big) == np.float32(3e38)  # no overflow on the way
+
+
+# -------------------------------------------------------------------------------- integers, bools
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u4", "u8"])
+def test_integers_wrap_in_their_own_type(dtype):
+    from tilegrad.ir.graph import make
+    from tilegrad.ir.ops import OPS
+
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, info.max, (5, 1500), dtype, endpoint=True)
+    for name, reference in (("sum", np.sum), ("prod", np.prod)):
+        for axes in ((1,), (0,)):
+            got = run(lambda x, n=name, a=axes: make(OPS[n], (x,), axes=a), x)
+            same(got, reference(x, axis=axes, dtype=dtype))
+
+
+def test_any_and_all():
+    for n in (0, 1, 16, 17, 1500):
+        x = np.random.default_rng(n).random((40, n)) < 1e-2
+        y = ~x
+        for axis in (0, 1):
+            got = run(lambda x, y, a=axis: (ops.any_(x, a), ops.all_(y, a)), x, y)
+            same(got[0], x.any(axis))
+            same(got[1], y.all(axis))
+
+
+def test_a_sum_of_bools_counts():
+    x = np.random.default_rng(0).random((3, 2000)) < 0.5
+    same(run(lambda x: ops.sum_(x, 1), x), x.sum(1))
+
+
+# ---------------------------------------------------------------------------------------- extrema
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i1", "u8", "u2", "?"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_extrema_and_their_places(layout, dtype):
+    shape, (axis,), _ = LAYOUTS[layout]
+    for n in (1, 8, 17, 1024, 1025, 3000):
+        x = np.random.default_rng(n).integers(0, 2 if dtype == "?" else 100, shape(n))
+        x = (x - (50 if dtype[0] in "fi" else 0)).astype(dtype)  # with many ties
+
+        def four(x):
+            places = ops.argmax(x, axis), ops.argmin(x, axis)
+            return ops.max_(x, (axis,)), ops.min_(x, (axis,)), *places
+
+        expected = x.max(axis), x.min(axis), x.argmax(axis), x.argmin(axis)
+        for got, right in zip(run(four, x), expected, strict=True):
+            same(got, np.asarray(right))
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("value", [-np.inf, np.inf])
+def test_extrema_of_infinities_have_the_first_place(layout, value):
+    shape, (axis,), _ = LAYOUTS[layout]
+    x = np.full(shape(40), value)
+    most, where, least, there = run(
+        lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.min_(x, axis), ops.argmin(x, axis)), x
+    )
+    assert (most == value).all()
+    assert (least == value).all()
+    assert not where.any()
+    assert not there.any()
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_nan_wins_and_the_first_one_is_the_place(layout, dtype):
+    shape, (axis,), _ = LAYOUTS[layout]
+    rng = np.random.default_rng(0)
+    for n in (5, 20, 1100):
+        x = rng.standard_normal(shape(n)).astype(dtype)
+        x[rng.random(x.shape) < 3 / n] = np.nan
+        most, where, least, there = run(
+            lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.min_(x, axis), ops.argmin(x, axis)),
+            x,
+        )
+        assert np.array_equal(most, x.max(axis), equal_nan=True)
+        assert np.array_equal(least, x.min(axis), equal_nan=True)
+        assert np.array_equal(where, x.argmax(axis))
+        assert np.array_equal(there, x.argmin(axis))
+
+
+@pytest.mark.parametrize("layout", ["one row", "rows", "columns"])
+def test_zeros_of_both_signs(layout):
+    """max(-0, +0) is +0 and min is -0, wherever they stand; argmax takes the first zero."""
+    shape, (axis,), _ = LAYOUTS[layout]
+    for n in (2, 9, 30):
+        for place in range(0, n, 4):
+            x = np.full(shape(n), -0.0)
+            np.moveaxis(x, axis, 0)[place] = 0.0
+            most, where = run(lambda x: (ops.max_(x, axis), ops.argmax(x, axis)), x)
+            least, there = run(lambda x: (ops.min_(x, axis), ops.argmin(x, axis)), -x)
+            assert not np.signbit(most).any()
+            assert np.signbit(least).all()
+            assert not where.any()
+            assert not there.any()
+
+
+def test_a_sum_with_nan_or_both_infinities_is_nan():
+    x = np.zeros((3, 50))
+    x[0, 7], x[1, 3], x[1, 40] = np.nan, np.inf, -np.inf
+    x[2, 9] = -np.inf
+    got = run(lambda x: ops.sum_(x, 1), x)
+    assert np.isnan(got[:2]).all()
+    assert got[2] == -np.inf
+
+
+# --------------------------------------------------------------------------- around the reduction
+
+
+def test_a_reduction_of_a_broadcast_reads_the_same_element():
+    v = draw((9,), "f8")
+    got = run(lambda v: ops.sum_(broadcast_to(v, (1100, 9)), 0), v)
+    same(got, reduced(np.broadcast_to(v, (1100, 9)), (0,), np.add, 0.0))
+
+
+def test_a_reduction_of_padding_and_concat():
+    x = draw((6, 30), "f8")
+
+    def function(x):
+        joined = ops.concat([ops.pad(x, 1.0, (0, 2), (0, 3)), ops.flip(ops.pad(x, 0, (0, 0), (0, 5)), 0)], 1)
+        return ops.sum_(joined, 1), ops.sum_(joined, 0)
+
+    joined = np.concatenate(
+        [np.pad(x, ((0, 0), (2, 3)), constant_values=1.0), np.pad(x, ((0, 0), (0, 5)))[::-1]], 1
+    )
+    rows, columns = run(function, x)
+    same(rows, reduced(joined, (1,), np.add, 0.0))
+    same(columns, reduced(joined, (0,), np.add, 0.0))
+
+
+def test_a_reduction_of_gathered_rows():
+    x = draw((50, 40), "f8")
+    i = np.random.default_rng(0).integers(-50, 50, 1200)
+    got = run(lambda x, i: ops.sum_(ops.gather(x, i), 0), x, i)
+    same(got, reduced(x[i], (0,), np.add, 0.0))
+
+
+def test_softmax_is_one_pass_a_step_and_the_rows_sum_to_one():
+    x = draw((4, 300), "f8") * 1e-2
+
+    def softmax(x):
+        e = ops.exp(x - broadcast_to(reshape(ops.max_(x, 1), (4, 1)), (4, 300)))
+        return e / broadcast_to(reshape(ops.sum_(e, 1), (4, 1)), (4, 300))
+
+    e = np.exp(x - x.max(1, keepdims=True))
+    got = run(softmax, x)
+    np.testing.assert_allclose(got, e / e.sum(1, keepdims=True), rtol=4e-15)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_order_is_the_same_on_several_threads(layout, threads):
+    shape, axes, _ = LAYOUTS[layout]
+    n = 300_001 if layout == "one row" else 9_001
+    x = draw(shape(n), "f8")
+    plan = plan_of(lambda x: ops.sum_(ops.exp(x * 1e-4) + x, axes), x)
+    same(plan.run([x], threads)[0], plan.run([x], 1)[0])
