@@ -3,7 +3,6 @@
 ``import tilegrad as tg``: arrays and functions by NumPy's names, transforms by JAX's.
 """
 
-import typing as _typing
 from math import e, inf, nan, pi
 
 from . import linalg, nn, special
@@ -63,6 +62,7 @@ bool = bool_  # the Array API's name
 newaxis = None
 
 __all__ = [
+    *_namespace.__all__,
     "Array",
     "ConvergenceError",
     "DType",
@@ -112,8 +112,3 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-__all__ += _namespace.__all__
-
-if _typing.TYPE_CHECKING:  # type checkers do not see names that a table makes
-
-    def __getattr__(name: str) -> _typing.Any: ...

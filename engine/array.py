@@ -21,11 +21,12 @@ from ..ir.location import at_user_line
 from ..ir.ops.leaves import DATA
 from ..ir.types import Shape, TensorType
 from . import realize
+from .basic_index import read
 from .operators import Operators
 from .protocols import NumPyProtocols
 from .realize import data_node, intern
 from .tree import leaf_class, leaves
-from .updates import Updates, index, lifted_key
+from .updates import Updates, lifted_key
 
 __all__ = ["Array", "from_numpy", "lift", "public", "wrap"]
 
@@ -149,7 +150,7 @@ class Array(Operators, NumPyProtocols):
         return (1, 0)  # kDLCPU
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.numpy())
+        return memoryview(cast("Any", self.numpy()))
 
     def item(self, *index: int) -> Any:
         """The Python scalar of a one-element array, or of the element at ``index``."""
@@ -237,7 +238,8 @@ class Array(Operators, NumPyProtocols):
         return format(self._scalar("format()") if spec else str(self), spec)
 
     def __getitem__(self, key: Any) -> Array:
-        return wrap(index(self._value, lifted_key(key)))
+        value = read(self._value, lifted_key(key))
+        return self._pending(value, value.node.types[value.index])
 
     @property
     def at(self) -> Updates:

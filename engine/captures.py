@@ -17,7 +17,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ _LIBRARIES = (_OURS | sys.stdlib_module_names) - {"__main__"}
 _MISSING = object()
 _MOST_LEAVES = 32
 _MOST_FUNCTIONS = 256
+_MOST_VERSIONS = 256
 
 
 class _Same:
@@ -62,7 +63,7 @@ class Captures:
         self._function = function
         self._versions: dict[Any, int] = {}
         self._scan: _Scan | None = None
-        self._version = -1
+        self._version = self._newest = -1
 
     def version(self) -> int:
         """A number that is the same as long as all that is read is the same."""
@@ -70,7 +71,12 @@ class Captures:
         if scan is None or not scan.holds():
             scan = _Scan(self._function)
             key = tuple(scan.key)
-            self._version = self._versions.setdefault(key, len(self._versions))
+            found = self._versions.get(key)
+            if found is None:
+                if len(self._versions) >= _MOST_VERSIONS:
+                    del self._versions[next(iter(self._versions))]
+                found = self._versions[key] = self._newest = self._newest + 1
+            self._version = found
             self._scan = scan
         return self._version
 
@@ -115,7 +121,7 @@ class _Scan:
             for value in (*function.args, *function.keywords.values()):
                 self._value(value, ())
         elif isinstance(function, types.MethodType):
-            self._function(function.__func__, function.__self__)
+            self._function(cast("Any", function.__func__), function.__self__)
         elif isinstance(function, types.FunctionType):
             self._function(function, None)
         elif not isinstance(function, type):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ir import ops
 from ..ir.errors import UnsupportedError
@@ -65,7 +65,6 @@ _ELEMENTWISE: dict[str, Builder] = {
     "bitwise_xor": ops.xor,
     "cbrt": ops.cbrt,
     "ceil": ops.ceil,
-    "clip": ops.clip,
     **dict.fromkeys(("conj", "conjugate"), ops.conj),
     "copysign": ops.copysign,
     "cos": ops.cos,
@@ -285,11 +284,6 @@ _TAKEN = ("trace",)
 _PLAIN = {name: f for name, f in FUNCTIONS.items() if "." not in name and name not in _TAKEN}
 globals().update(_PLAIN)
 __all__ = sorted(set(_PLAIN).difference(BUILTINS))  # what a star import of the package brings
-
-
-if TYPE_CHECKING:  # type checkers do not see names that a table makes
-
-    def __getattr__(name: str) -> Callable[..., Any]: ...
 
 
 def space(name: str) -> dict[str, Callable[..., Any]]:

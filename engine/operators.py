@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.dtypes import int64
 from ..ir.graph import Node, Op, Value
 from ..ir.location import at_user_line, user_location
 from ..ir.ops.arithmetic import ADD, DIV, MUL, SUB
@@ -40,14 +41,18 @@ def function(name: str) -> Callable[..., Any]:
 # not to what they are: they stay out.
 _SCALARS: dict[tuple[float, TensorType], Value] = {}
 _FEW = 1024
+_EXACT = 2**53
 
 
 def _scalar_like(value: float, type: TensorType) -> Value | None:
-    """A Python float in the shape and dtype of an array; None if the builder must decide."""
+    """A Python number in the shape and dtype of an array; None if the builder must decide."""
     found = _SCALARS.get((value, type))
     if found is not None:
         return found
-    if not 1e-30 < abs(value) < 1e30:  # zeros, NaN, and what overflows in float32
+    if value.__class__ is int:
+        if not 0 < abs(value) < _EXACT:
+            return None
+    elif not 1e-30 < abs(value) < 1e30:  # zeros, NaN, and what overflows in float32
         return None
     if len(_SCALARS) >= _FEW:
         _SCALARS.clear()
@@ -67,7 +72,9 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
                 s = other._type
                 if s is t or (s.shape == t.shape and s.dtype is t.dtype and not s.weak):
                     right = other._value
-            elif kind is float and t.dtype.kind == "f":
+            elif (kind is float and t.dtype.kind == "f") or (
+                kind is int and (t.dtype.kind == "f" or t.dtype is int64)
+            ):
                 right = _scalar_like(other, t)
             if right is not None:
                 node = Node(op, (self._value, right), (), (t,), user_location())
@@ -75,8 +82,15 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
         return function(name)(self, other) if _accepts(self, other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
-        t = self._type
-        if type(other) is float and t.dtype.kind == "f" and not t.weak:
+        kind, t = type(other), self._type
+        if (
+            not t.weak
+            and t.dtype.kind in kinds
+            and (
+                (kind is float and t.dtype.kind == "f")
+                or (kind is int and (t.dtype.kind == "f" or t.dtype is int64))
+            )
+        ):
             left = _scalar_like(other, t)
             if left is not None:
                 node = Node(op, (left, self._value), (), (t,), user_location())

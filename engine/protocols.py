@@ -88,6 +88,11 @@ class NumPyProtocols:
         shown = f"np.{name}" + ("" if method == "__call__" else f".{method}")
         _refuse_out(shown, kwargs)
         kwargs = _without_neutral(kwargs)
+        dtype = kwargs.pop("dtype", None)
+        if dtype is not None and method in ("__call__", "outer"):  # computed in that type
+            inputs = tuple([function("asarray")(x, dtype=dtype) for x in inputs])
+        elif dtype is not None:
+            kwargs["dtype"] = dtype
         if method == "__call__":
             return _find(_RENAMED.get(name, name), shown)(*inputs, **kwargs)
         if method == "reduce" and name in _REDUCE:

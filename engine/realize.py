@@ -38,7 +38,7 @@ Buffer = np.ndarray[Any, Any]
 
 PLANS = PlanTable(limit=4096)
 
-# A web of more nodes is never compiled as a whole: that would take longer than running it ever does.
+# A web of more nodes is never compiled as a whole: compiling would take longer than running.
 _MOST_NODES = 1024
 
 # TensorTypes are interned: the keys of compiled programs then compare by identity first.
@@ -81,7 +81,8 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
     if len(arrays) == 1 and arrays[0]._peers is None:  # the short way of the commonest case
         (array,) = arrays
         value = array._node
-        if not MARKS and not config.stepwise and _run_alone(value.node):
+        fresh = value.node.memo is None and not MARKS and not config.stepwise
+        if fresh and _run_alone(value.node):
             _settle(array, value.node.memo)
             return
         if not realize_values([value], what) and not (MARKS and is_marked(value.node)):
@@ -223,7 +224,8 @@ def _view(node: Node, operand: Buffer) -> Buffer:
     There is nothing to compile, and no bit to compute: indices that change in a Python loop cost
     no new programs.
     """
-    return np.asarray(node.op.reference(operand, **dict(node.params)), order="C")  # type: ignore[misc]
+    reference: Any = node.op.reference
+    return np.array(reference(operand, **dict(node.params)), order="C", copy=None)
 
 
 def _run_alone(node: Node) -> bool:
@@ -271,7 +273,7 @@ def _run(web: Web) -> list[Buffer]:
         if (
             config.stepwise
             or not 1 < len(web.nodes) <= _MOST_NODES
-            or all([node.op.kind == "view" for node in web.nodes])
+            or all(node.op.kind == "view" for node in web.nodes)
             or not PLANS.seen(web.key)
         ):
             return run_nodes(web, buffers)
@@ -296,7 +298,7 @@ def run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
     results: list[Any] = []
 
     def result(n: int) -> Buffer:
-        return buffers[-1 - n] if n < 0 else results[n // STRIDE][n % STRIDE]  # type: ignore[no-any-return]
+        return buffers[-1 - n] if n < 0 else results[n // STRIDE][n % STRIDE]
 
     for position, (node, numbers) in enumerate(zip(web.nodes, web.operands, strict=True)):
         results.append(_run_node(node, numbers, [result(n) for n in numbers]))

@@ -79,8 +79,8 @@ def collect(x: Any, call: Call) -> None:
         key.append(kind)
         key.append(x.shape)
         key.append(x.dtype)
-        if not (x.flags.c_contiguous and x.dtype.isnative and x.flags.aligned):
-            x = np.array(x, x.dtype.newbyteorder("="), order="C")  # what programs can read
+        if not (x.flags.carray and x.dtype.isnative):
+            x = _readable(x)
         call.borrowed.append(len(buffers))
         buffers.append(x)
     elif kind is dict:
@@ -102,6 +102,13 @@ def collect(x: Any, call: Call) -> None:
             key.append(spec if spec != NONE else None)
             for leaf in leaves:
                 collect(leaf, call)
+
+
+def _readable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``x`` as programs can read it: in one piece, aligned, in this machine's byte order."""
+    if x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative:
+        return x  # it is not writeable, that is all
+    return np.array(x, x.dtype.newbyteorder("="), order="C")
 
 
 def _collect_leaf(x: Any, call: Call) -> None:

@@ -15,8 +15,8 @@ from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
-from .programs import PlanTable
 from .config import config
+from .programs import PlanTable
 from .realize import intern, run_nodes
 from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
 from .tree import paths, put_together, take_apart
@@ -166,11 +166,11 @@ def _forwarded(inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[
 
 def _own(result: Any, buffers: Sequence[Any], borrowed: Sequence[int]) -> Any:
     """A result that shares no memory with the caller's arrays."""
-    if result.base is None:  # it has its own, unless it is the argument itself
-        shared = any(result is buffers[i] for i in borrowed)
-    else:
-        shared = any(np.may_share_memory(result, buffers[i]) for i in borrowed)
-    return result.copy() if shared else result
+    own = result.base is None  # unless it is the argument itself
+    for i in borrowed:
+        if result is buffers[i] or not (own or not np.may_share_memory(result, buffers[i])):
+            return result.copy()
+    return result
 
 
 def trace_program(

@@ -152,7 +152,7 @@ def _fields_kind(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> _Ki
 
     def put_together(aux: Any, children: Sequence[Any]) -> Any:
         # Past __init__: it may compute with its arguments, and children may be anything.
-        x = cls.__new__(cls)
+        x: Any = object.__new__(cls)
         for name, value in (*zip(data, children, strict=True), *zip(meta, aux, strict=True)):
             object.__setattr__(x, name, value)
         return x

@@ -13,7 +13,7 @@ from .index import Index, linearize, row_major, variable
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
 from .normalize import normalize
 from .realize import is_loop_dot, native_scatter, realize, weight
-from .record import Recorder
+from .record import Recorder, is_inlined_leaf
 
 __all__ = ["lower"]
 
@@ -30,13 +30,14 @@ def lower(graph: Graph) -> Schedule:
     then realized too, when recomputing costs more than writing and reading them.
     """
     extra: dict[Value, str] = {}
-    while True:
+    for last in (False, False, True):
         lowering = Lowering(graph, extra)
         schedule = lowering.run()
-        shared = lowering.recomputed()
+        shared = {} if last else lowering.recomputed()
         if not shared:
-            return schedule
+            break
         extra.update(shared)
+    return schedule
 
 
 _POINTWISE = ("gather", "dynamic_slice", "dynamic_update_slice", "iota")
@@ -49,8 +50,7 @@ class _Draft:
         self.domain = domain  # extents in the order of the operand's axes
         self.reduced = reduced  # axes that reduce
         self.roots: list[Value] = []
-        self.reads: set[Value] = set()
-        self.length = 0  # instructions of its roots, recorded one by one
+        self.length = 0  # values its roots compute, counted one by one
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -252,35 +252,52 @@ class Lowering:
         if root.size == 0:
             return
         draft = _Draft(domain, reduced)
-        recorder = self.record(draft, [root])
-        needs = max((self.home.get(v, -1) for v in recorder.loads), default=-1)
-        chosen = self._nest_for(draft, root, recorder, needs)
+        reads, length = self.reads(root)
+        needs = max((self.home.get(v, -1) for v in reads), default=-1)
+        chosen = self._nest_for(draft, reads, length, needs)
         if chosen < 0:
             self.drafts.append(draft)
             chosen = len(self.drafts) - 1
         target = self.drafts[chosen]
         assert isinstance(target, _Draft)
         target.roots.append(root)
-        target.length += len(recorder.tape)
-        target.reads.update(recorder.loads)
+        target.length += length
         self.home[root] = chosen
 
-    def _nest_for(self, draft: _Draft, root: Value, recorder: Recorder, needs: int) -> int:
-        """Position of a nest with the same loops whose results are all that ``root`` waits for."""
+    def reads(self, root: Value) -> tuple[dict[Value, bool], int]:
+        """What a root reads from memory, and how many values it computes.
+
+        The flag of a read tells whether it is only read at the element that is being computed.
+        """
+        body = self._body(root)
+        found: dict[Value, bool] = {}
+        seen: set[tuple[Value, bool]] = set()
+        stack = [(body, True)]
+        while stack:
+            v, here = stack.pop()
+            if (v, here) in seen:
+                continue
+            seen.add((v, here))
+            if v is not root and v in self.numbers and not is_inlined_leaf(v.node):
+                found[v] = found.get(v, True) and here
+                continue
+            inside = here and v.node.op.kind == "elementwise"
+            stack.extend((x, inside) for x in v.node.inputs)
+        return found, len(seen)
+
+    def _nest_for(
+        self, draft: _Draft, reads: dict[Value, bool], length: int, needs: int
+    ) -> int:
+        """Position of a nest with the same loops whose results are all that a root waits for."""
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
             target = self.drafts[position]
-            if not isinstance(target, _Draft):
-                continue
-            if target.length + len(recorder.tape) > LONGEST_TAPE:
+            if not isinstance(target, _Draft) or target.length + length > LONGEST_TAPE:
                 continue
             if target.domain != draft.domain or target.reduced != draft.reduced:
                 continue
-            own = [v for v in recorder.loads if v in target.roots]
-            if target.reduced and own:
-                continue
-            here = draft.indices()
-            if all(recorder.loads[v] == {here} for v in own):
+            own = [here for v, here in reads.items() if self.home.get(v) == position]
+            if all(own) and not (own and target.reduced):
                 return position
         return -1
 

@@ -58,14 +58,16 @@ class Recorder:
         self._buffers = buffers
         self._inline = inline
         self.report = report
-        self._values: dict[tuple[Value, Indices, int], int] = {}
+        self._values: dict[tuple[Node, int, int, int], int] = {}
+        self._places: dict[Indices, int] = {}  # a number for each indices met
+        self._known_places: dict[int, tuple[Indices, int]] = {}  # the same by identity
         self._known: dict[Instruction, int] = {}
         self.expressions: dict[int, Index] = {}  # integers that are functions of loop variables
         self._reduced: dict[Value, int] = {}
 
     def computed(self) -> set[Value]:
         """Values whose elements the tape computes or loads."""
-        return {v for v, _, _ in self._values}
+        return {Value(node, index) for node, index, _, _ in self._values}
 
     def emit(self, instruction: Instruction) -> int:
         """Number of the instruction, recorded once."""
@@ -89,7 +91,11 @@ class Recorder:
         ``guard`` is the number of a bool instruction: where it is false the element is never
         used, and ``indices`` may lie outside.
         """
-        key = (v, indices, guard)
+        place = self._known_places.get(id(indices))
+        if place is None or place[0] is not indices:
+            number = self._places.setdefault(indices, len(self._places))
+            place = self._known_places[id(indices)] = (indices, number)
+        key = (v.node, v.index, place[1], guard)
         found = self._values.get(key)
         if found is None:
             found = self._values[key] = self._record(v, indices, guard)

@@ -152,6 +152,13 @@ class Value:
     node: Node
     index: int = 0
 
+    # Values are keys of every walk over a graph: the generated methods build two tuples a call.
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Value and self.node is other.node and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash(self.node) ^ self.index
+
     @property
     def type(self) -> TensorType:
         return self.node.types[self.index]

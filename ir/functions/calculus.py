@@ -215,6 +215,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     -----
     With uneven points the inner formula is the second-order one of NumPy's documentation,
     ``(hs^2 f(x + hd) + (hd^2 - hs^2) f(x) - hd^2 f(x - hs)) / (hs hd (hd + hs))``.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.gradient(tg.asarray([1.0, 2.0, 4.0, 7.0]), 0.5)
+    Array([2., 3., 5., 6.], dtype=float64)
     """
     value = as_value(f)
     if not value.dtype.is_inexact:
@@ -339,6 +345,12 @@ def interp(
     -----
     The derivative in ``x`` is the slope of the piece that begins at ``x`` (of the last piece at its
     end), and 0 outside.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.interp(2.5, tg.asarray([1.0, 2.0, 4.0]), tg.asarray([0.0, 1.0, 5.0]))
+    Array(2., dtype=float64)
     """
     points, values = as_value(xp), as_value(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:

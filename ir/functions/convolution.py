@@ -7,13 +7,17 @@ from typing import Any
 from ..graph import Value
 from ..ops import conj, sum_
 from ..ops.leaves import iota
+from ..ops.operands import convert
 from ..ops.shape import broadcast
-from ..ops.slicing import flip, pad
+from ..ops.slicing import flip, pad, slice_axis
 from .arguments import fail, promoted
 from .indexing import take
 from .manipulation import ravel
 
 __all__ = ["convolve", "correlate"]
+
+# Elements of the windows that are held at once.
+_ELEMENTS = 2**20
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Value:
@@ -51,6 +55,14 @@ def _slide(x: Value, kernel: Value, mode: str, name: str) -> Value:
         high = width - 1 - low
     x = pad(x, 0, [low], [high])
     count = x.size - width + 1
-    shape = (count, width)
-    windows = take(x, iota(shape, 0) + iota(shape, 1), 0)
-    return sum_(windows * broadcast(kernel, shape, (1,)), (1,))
+    # Windows of the kernel, piece by piece: where they are not fused away they take memory.
+    step = max(4, _ELEMENTS // max(count, 1))
+    total: Value | None = None
+    for start in range(0, width, step):
+        piece = slice_axis(kernel, 0, start, start + step)
+        shape = (count, piece.size)
+        windows = take(x, iota(shape, 0) + (iota(shape, 1) + start), 0)
+        term = sum_(windows * broadcast(piece, shape, (1,)), (1,))
+        total = term if total is None else total + term
+    assert total is not None  # neither vector is empty
+    return convert(total, x.dtype)

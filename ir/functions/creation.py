@@ -39,7 +39,9 @@ __all__ = [
     "tril",
     "tril_indices",
     "triu",
+    "tril_indices_from",
     "triu_indices",
+    "triu_indices_from",
     "vander",
     "zeros",
     "zeros_like",
@@ -99,6 +101,12 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     """``start, start + step, ...`` up to, not including, ``stop``; the bounds must be known.
 
     Element i is ``start + i * delta`` with ``delta = (start + step) - start``, as in NumPy.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.arange(2, 11, 3)
+    Array([2, 5, 8], dtype=int64)
     """
     if stop is None:
         start, stop = 0, start
@@ -150,6 +158,12 @@ def linspace(
     """``num`` evenly spaced numbers from ``start`` to ``stop``, which may be arrays and traced.
 
     The last element is ``stop`` exactly when ``endpoint``. Differentiable in both bounds.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.linspace(0.0, 1.0, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
     """
     num = static_int("linspace", "num", num)
     if num < 0:
@@ -269,6 +283,18 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, ...]:
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, ...]:
     """Row and column indices of the upper triangle of an ``n`` by ``m`` matrix."""
     return tuple(constant(i, int64) for i in np.triu_indices(n, k, m))
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Value, ...]:
+    """:func:`tril_indices` of the shape of a matrix."""
+    rows, columns = as_value(arr).shape
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Value, ...]:
+    """:func:`triu_indices` of the shape of a matrix."""
+    rows, columns = as_value(arr).shape
+    return triu_indices(rows, k, columns)
 
 
 def meshgrid(

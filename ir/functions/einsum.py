@@ -40,6 +40,13 @@ def einsum(*operands: Any, optimize: Any = True, dtype: Any = None) -> Value:
     -----
     Two operands at a time: axes that no other term needs are summed, the rest is one general dot
     product, so ``einsum`` costs what the products it stands for cost.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> x = tg.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> tg.einsum("ij,j->i", x, tg.asarray([1.0, -1.0]))
+    Array([-1., -1.], dtype=float64)
     """
     inputs, output, arrays = _parse(operands)
     values = promoted(*arrays, dtype=dtype)

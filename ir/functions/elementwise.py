@@ -39,6 +39,7 @@ from ..ops import (
     trunc,
     where,
 )
+from ..ops import clip as _clip
 from ..ops.leaves import constant
 from ..ops.operands import as_value, convert, inexact_operands, operands
 from ..ops.shape import broadcast
@@ -47,6 +48,7 @@ from .arguments import as_inexact, fail, static_int
 __all__ = [
     "angle",
     "around",
+    "clip",
     "copy",
     "deg2rad",
     "divmod",
@@ -108,6 +110,18 @@ def round(x: Any, decimals: Any = 0) -> Value:
         return rint(value)
     step = 10.0 ** abs(digits)
     return rint(value * step) / step if digits > 0 else rint(value / step) * step
+
+
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Value:
+    """``minimum(maximum(a, a_min), a_max)``; ``None`` is no bound, NaN stays.
+
+    ``min`` and ``max`` are the Array API's names of the bounds. At a bound the derivative goes to
+    the bound, that of ``a`` is 0.
+    """
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    return _clip(a, low, high)
 
 
 def around(a: Any, decimals: Any = 0) -> Value:

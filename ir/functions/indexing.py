@@ -60,12 +60,14 @@ def index(x: Any, key: Any, *, mode: str = "raise", fill_value: Any = None) -> V
         For a traced mask.
     """
     value, where_ = read_key(as_value(x), key)
-    part = slice_(
-        value,
-        [s.start for s in where_.spans],
-        [s.stop if s.stop >= 0 else None for s in where_.spans],
-        [s.step for s in where_.spans],
-    )
+    part, spans = value, where_.spans
+    if any(s != range(n) for s, n in zip(spans, value.shape, strict=True)):
+        part = slice_(
+            value,
+            [s.start for s in spans],
+            [s.stop if s.stop >= 0 else None for s in spans],
+            [s.step for s in spans],
+        )
     if where_.arrays:
         part = gather(
             part,
@@ -229,6 +231,12 @@ def take(
     ------
     IndexError
         In mode "raise", with axis, index and extent.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.take(tg.asarray([1.0, 2.0, 4.0]), tg.asarray([0, -1, 9]), mode="fill", fill_value=0.0)
+    Array([1., 4., 0.], dtype=float64)
     """
     x = as_value(a)
     if axis is None:

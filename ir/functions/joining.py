@@ -63,7 +63,14 @@ def _sequence(name: str, arrays: Any) -> list[Value]:
 
 
 def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None) -> Value:
-    """Arrays joined along an existing axis; ``axis=None`` flattens them first."""
+    """Arrays joined along an existing axis; ``axis=None`` flattens them first.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.concatenate([tg.asarray([1.0]), [2.0, 3.0]])
+    Array([1., 2., 3.], dtype=float64)
+    """
     values = _sequence("concatenate", arrays)
     if not values:
         fail(ShapeError("concatenate: expected one array at least, got none"))

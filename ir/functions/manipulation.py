@@ -124,7 +124,7 @@ def rollaxis(a: Any, axis: Any, start: int = 0) -> Value:
     return views.moveaxis(value, source, start - 1 if source < start else start)
 
 
-def expand_dims(a: Any, axis: Any) -> Value:
+def expand_dims(a: Any, axis: Any = 0) -> Value:
     """Axes of extent 1 inserted at positions ``axis`` of the result."""
     value = as_value(a)
     count = len(static_ints("expand_dims", "axis", axis))

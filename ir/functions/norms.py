@@ -146,6 +146,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> V
     -----
     The 2-norm is m sqrt(sum (|x| / m)^2) with m = max |x|: no overflow, no underflow. Its
     derivative is x / norm, and 0 at 0.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.linalg.norm(tg.asarray([3e200, 4e200]))
+    Array(5.e+200, dtype=float64)
+    >>> tg.grad(tg.linalg.norm)(tg.zeros(2))
+    Array([0., 0.], dtype=float64)
     """
     value = as_inexact("norm", x)
     if axis is None:

@@ -33,6 +33,12 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Va
         As in NumPy. Derivatives follow the copies: each source element sums over them.
     constant_values : scalar, pair or one pair an axis
         For ``mode="constant"``; zero by default. May be traced.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.pad(tg.asarray([1, 2, 3]), (2, 1), mode="reflect")
+    Array([3, 2, 1, 2, 3, 2], dtype=int64)
     """
     value = as_value(array)
     widths = _pairs("pad_width", _by_axis(pad_width, value.ndim), value.ndim)

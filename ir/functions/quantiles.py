@@ -103,6 +103,12 @@ def quantile(
         ``linear`` (default) ``lower higher nearest midpoint hazen weibull median_unbiased
         normal_unbiased interpolated_inverted_cdf``.
     keepdims : bool
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.quantile(tg.asarray([1.0, 2.0, 4.0]), [0.5, 0.75])
+    Array([2., 3.], dtype=float64)
     """
     return _quantile("quantile", a, q, axis, method, keepdims, skip_nan=False)
 

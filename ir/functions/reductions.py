@@ -95,6 +95,12 @@ def sum(
     Notes
     -----
     float32 is accumulated in float64 and rounded once. The order is fixed by the shape alone.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.sum(tg.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Array([4., 6.], dtype=float64)
     """
     x = _masked(_typed(as_value(a), dtype), where, 0)
     total = _typed(sum_(x, axes_of("sum", axis, x.ndim), keepdims), dtype)
@@ -224,6 +230,12 @@ def mean(
     """Arithmetic mean over ``axis``; NaN of nothing.
 
     Integers and bools give float64. float32 is summed and divided in float64, rounded once.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.mean(tg.asarray([1, 2, 4]))
+    Array(2.33333333, dtype=float64)
     """
     x, target = _floating("mean", a, dtype)
     axes = axes_of("mean", axis, x.ndim)
@@ -287,6 +299,12 @@ def var(
 
     Two passes: the mean first, so a large mean costs no digits. ``correction`` is the Array API's
     name of ``ddof``; ``n <= ddof`` divides by zero. Complex input gives the real E|x - Ex|^2.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.var(1e9 + tg.asarray([0.0, 3.0, 6.0, 9.0]))
+    Array(11.25, dtype=float64)
     """
     return _variance(a, axis, dtype, ddof, keepdims, where, mean, correction, False)
 

@@ -45,6 +45,12 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """``x`` where ``condition``, else ``y``; the places of true elements without ``x`` and ``y``.
 
     The side that is not chosen reaches neither the value nor any derivative.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.grad(lambda x: tg.where(x > 0, tg.sqrt(x), 0.0))(0.0)
+    Array(0., dtype=float64)
     """
     if x is None and y is None:
         return nonzero(condition)
@@ -58,6 +64,12 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> tuple[Value, ..
 
     ``a`` must be known. Under ``jit`` give ``size``: the first ``size`` places are returned, and
     ``fill_value`` where there are fewer.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.jit(lambda x: tg.nonzero(x, size=3, fill_value=-1)[0])(tg.asarray([0.0, 5.0, 7.0]))
+    Array([ 1,  2, -1], dtype=int64)
     """
     x = as_value(a)
     if x.ndim == 0:
@@ -144,6 +156,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     -----
     The result has the element type of ``x`` (NumPy). Other than NumPy the functions see all of
     ``x``; what they give where they are not chosen is left out, derivatives included.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> x = tg.asarray([-2.0, 3.0])
+    >>> tg.piecewise(x, [x < 0], [lambda v: -v, lambda v: v * v])
+    Array([2., 9.], dtype=float64)
     """
     value = as_value(x)
     conditions = as_value(condlist) if type(condlist) is Value else condlist

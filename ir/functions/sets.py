@@ -72,6 +72,13 @@ def unique(
     ``return_index``, ``return_inverse`` and ``return_counts`` add first places, the place of each
     element among the distinct ones, and how often each occurs. Values are read at their first
     places, so derivatives flow to those.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> values, counts = tg.unique(tg.asarray([3, 1, 3]), return_counts=True)
+    >>> values, counts
+    (Array([1, 3], dtype=int64), Array([1, 2], dtype=int64))
     """
     x = as_value(ar)
     data = concrete("unique", "ar", x)

@@ -89,6 +89,12 @@ def logsumexp(
     The shift is the maximum, or 0 where that is not finite, so that all -inf gives -inf and +inf
     gives +inf. The gradient is the softmax; of a sum that is zero (all -inf) it is 0, the zero of
     the log-semiring, where the limit does not exist.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.logsumexp(tg.asarray([1000.0, 1000.0]))
+    Array(1000.69314718, dtype=float64)
     """
     from .reductions import sum as total
 
@@ -119,7 +125,14 @@ def logsumexp(
 
 
 def softmax(x: Any, axis: Any = -1) -> Value:
-    """``exp(x) / sum(exp(x))`` along ``axis``; a slice with +inf or only -inf gives NaN."""
+    """``exp(x) / sum(exp(x))`` along ``axis``; a slice with +inf or only -inf gives NaN.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.special.softmax(tg.asarray([1000.0, 0.0]))
+    Array([1., 0.], dtype=float64)
+    """
     from .reductions import sum as total
 
     value = _real("softmax", x)

@@ -200,6 +200,12 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
     """How often each non-negative integer occurs in vector ``x`` (or the sum of its weights).
 
     Under ``jit`` give ``length``, the fixed length of the result; larger integers are left out.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> tg.bincount(tg.asarray([0, 2, 2]))
+    Array([1, 0, 2], dtype=int64)
     """
     places = as_value(x)
     if places.ndim != 1:
@@ -268,6 +274,13 @@ def histogram(
 
     Bins hold their left edge, the last one its right edge too. ``density`` divides by the total
     and by the widths.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> counts, edges = tg.histogram(tg.asarray([1.0, 2.0, 2.5, 4.0]), bins=3)
+    >>> counts, edges
+    (Array([1, 2, 1], dtype=int64), Array([1., 2., 3., 4.], dtype=float64))
     """
     x = ravel(a)
     edges = histogram_bin_edges(x, bins, range)

@@ -24,7 +24,7 @@ from .polynomial import fast_two_sum, horner, two_sum
 from .two_over_pi import FIRST_BUCKET, SCALE, TWO_OVER_PI
 from .vocabulary import Handler, V
 
-__all__ = ["cos", "sin", "tan"]
+__all__ = ["cos", "sin", "sine_and_cosine", "tan"]
 
 
 class _Constants(NamedTuple):
@@ -135,7 +135,7 @@ def _reduce_large(h: Handler[V], x: V) -> tuple[V, V, V]:
     return h.bitcast(shifted, int64), high, h.add(error, h.fma(total, tail, h.mul(low, part_1)))
 
 
-def _sine_and_cosine(h: Handler[V], high: V, low: V) -> tuple[V, V, V, V]:
+def sine_and_cosine(h: Handler[V], high: V, low: V) -> tuple[V, V, V, V]:
     """Sine and cosine of ``high + low``, each as two terms to be added."""
     dtype = h.dtype(high)
     c = _CONSTANTS[dtype]
@@ -185,7 +185,7 @@ def _sine(h: Handler[V], quadrant: V, high: V, low: V, x: V) -> V:
 
 def _cosine(h: Handler[V], quadrant: V, high: V, low: V, x: V) -> V:
     integer = h.dtype(quadrant)
-    sine_high, sine_low, cosine_high, cosine_low = _sine_and_cosine(h, high, low)
+    sine_high, sine_low, cosine_high, cosine_low = sine_and_cosine(h, high, low)
     odd = _odd(h, quadrant)
     value = h.add(h.select(odd, sine_high, cosine_high), h.select(odd, sine_low, cosine_low))
     # negative in quadrants 1 and 2: bit 1 of quadrant + 1 becomes the sign
@@ -199,7 +199,7 @@ def _tangent(h: Handler[V], quadrant: V, high: V, low: V, x: V) -> V:
     The quotient ``sin/cos`` or ``-cos/sin`` of two-term numbers; the remainder of the first
     quotient, taken with the low terms, corrects it.
     """
-    terms = _sine_and_cosine(h, high, low)
+    terms = sine_and_cosine(h, high, low)
     sine, cosine = fast_two_sum(h, *terms[:2]), fast_two_sum(h, *terms[2:])
     odd = _odd(h, quadrant)
     above, above_low = (h.select(odd, c, s) for c, s in zip(cosine, sine, strict=True))

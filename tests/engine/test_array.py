@@ -319,3 +319,52 @@ def test_eval_computes_and_passes_by() -> None:
     assert second is b
     assert a.is_realized
     assert b.is_realized
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(0, -1, slice(None), slice(1, None), slice(None, None, -2), Ellipsis, None, ()),
+        *((0, 1), (slice(0, 1), -1), (Ellipsis, 0), (None, 1, Ellipsis, None), slice(5, 2)),
+    ],
+    ids=repr,
+)
+def test_basic_keys_first_and_again(key: Any) -> None:
+    for data in (X, X + 1.0, X.astype("float32"), X.T.copy()):
+        for _ in range(2):
+            same(tg.asarray(data)[key], data[key])
+
+
+def test_keys_that_are_equal_but_not_the_same() -> None:
+    x = tg.asarray(X)
+    same(x[1], X[1])
+    same(x[True], X[True])
+    same(x[0], X[0])
+    same(x[False], X[False])
+    same(x[np.int64(1)], X[1])
+    for _ in range(2):
+        with pytest.raises(IndexError, match="5"):
+            x[5]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "uint8"])
+@pytest.mark.parametrize("scalar", [1, 1.0, True, 2, 2.0, -3, 2**24 + 1, 0.1, -0.0, 0], ids=repr)
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv])
+def test_short_ways_are_the_builders_way(op: Any, scalar: Any, dtype: str) -> None:
+    from tilegrad.engine.namespace import FUNCTIONS
+
+    name = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"}[op.__name__]
+    data = np.array([1, 2, 4]).astype(dtype)
+    fits = type(scalar) is not int or 0 <= scalar < 256
+    if dtype == "uint8" and not fits and op is not operator.truediv:
+        with pytest.raises(OverflowError):
+            op(tg.asarray(data), scalar)
+        return
+    for _ in range(2):
+        for pair in ((tg.asarray(data), scalar), (scalar, tg.asarray(data))):
+            found, expected = op(*pair), FUNCTIONS[name](*pair)
+            assert str(found._type) == str(expected._type)
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+            with np.errstate(all="ignore"):
+                plain = op(*[np.asarray(x) if isinstance(x, tg.Array) else x for x in pair])
+            same(found, plain)

@@ -1,6 +1,7 @@
 """What a jitted function reads from outside is part of its signature."""
 
 import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -166,3 +167,17 @@ def test_unchanged_surroundings_keep_the_version() -> None:
     scan = f._captures._scan
     assert f._captures.version() == version
     assert f._captures._scan is scan
+
+
+def test_rebinding_again_and_again_is_right_and_keeps_little() -> None:
+    from tilegrad.engine import captures
+
+    state = tg.asarray([1.0, 2.0])
+    f = tg.jit(lambda x: x * state, max_traces=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tg.RetraceWarning)
+        for k in range(captures._MOST_VERSIONS + 10):
+            state = tg.asarray([1.0 * k, 2.0])
+            assert float(f(2.0)[0]) == 2.0 * k
+    assert len(f._captures._versions) <= captures._MOST_VERSIONS
+    assert len(f._programs) == 2

@@ -248,3 +248,15 @@ def test_tracer_of_a_finished_jit_inside_another_trace() -> None:
     tg.jit(lambda x: kept.append(x) or x)(1.0)
     with pytest.raises(tg.TracerError, match="leaked tracer"):
         float(tg.grad(lambda y: y * kept[0])(1.0))
+
+
+def test_dtype_of_a_ufunc_call() -> None:
+    x = tg.asarray(X)
+    for call in (
+        lambda a: np.add(a, 1.0, dtype="float32"),
+        lambda a: np.multiply(a, a, dtype=np.float32),
+        lambda a: np.add.reduce(a, dtype="float32"),
+    ):
+        expected = call(X)
+        assert np.asarray(call(x)).dtype == expected.dtype
+        np.testing.assert_allclose(call(x), expected, rtol=1e-6)

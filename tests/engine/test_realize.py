@@ -249,9 +249,9 @@ def test_nan_detector_cites_the_operation_that_made_it() -> None:  # ER15
     x = np.array([3.0, 1.0, 5.0])
     assert np.isnan(float(f(tg.asarray(x))))
     with config(debug_nans=True):
-        for run in (lambda: float(f(tg.asarray(x))), lambda: tg.jit(f)(x), lambda: tg.grad(f)(x)):
-            with raises_here(FloatingPointError, r"log\(f64\[3\]\): made a NaN, the first at \[1\]"):
-                tg.eval(run())
+        for run in (f, tg.jit(f), tg.value_and_grad(f)):
+            with raises_here(FloatingPointError, r"log\(f64\[3\]\): made a NaN, .* at \[1\]"):
+                tg.eval(run(tg.asarray(x)))
         assert float(f(tg.asarray(x + 2.0))) == pytest.approx(2 * np.sum(np.log(x)))
         np.testing.assert_array_equal(tg.asarray([np.nan]) * 2.0, [np.nan])
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from plans import graph_of, plan_of
 
 from tilegrad.ir import ops
+from tilegrad.ir.dtypes import float32
 from tilegrad.ir.ops.shape import broadcast, transpose
 from tilegrad.kernels.plan import compile_graph
 
@@ -31,14 +35,8 @@ PROGRAMS = {
     "one sum": (lambda x: ops.sum_(ops.exp(x)), (N * 3,)),
     "softmax": (_softmax, (97, 700)),
     "several outputs": (lambda x: (ops.exp(x), ops.sum_(x, 0), ops.argmax(x, 1)), (300, 301)),
-    "single precision": (lambda x: ops.tanh(ops.convert(x, ops.OPS and _f32())), (N,)),
+    "single precision": (lambda x: ops.tanh(ops.convert(x, float32)), (N,)),
 }
-
-
-def _f32():
-    from tilegrad.ir.dtypes import float32
-
-    return float32
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -105,10 +103,6 @@ def test_python_threads_compile_at_the_same_time():
 
 def test_the_first_call_of_a_process_may_come_from_several_threads():
     """numba itself is imported and the threading layer started under the race."""
-    import subprocess
-    import sys
-    from pathlib import Path
-
     program = """
 import sys; sys.path.insert(0, sys.argv[1])
 import threading

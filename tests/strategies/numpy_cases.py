@@ -186,6 +186,12 @@ for _k in (-2, -1, 0, 1, 5):
     for _x in (A, I, C, T, V, M):
         row("tril", lambda xp, x, k=_k: xp.tril(x, k), _x)
         row("triu", lambda xp, x, k=_k: xp.triu(x, k), _x)
+row("tril_indices_from", lambda xp, x: xp.tril_indices_from(x, 1), A)
+row("triu_indices_from", lambda xp, x: xp.triu_indices_from(x), A)
+row("clip", lambda xp, x: xp.clip(x, -0.5, 0.5), A)
+row("clip", lambda xp, x: xp.clip(x, a_min=None, a_max=0.5), F)
+row("clip", lambda xp, x, y: xp.clip(x, min=y), A, B - 2)
+row("clip", lambda xp, x: xp.clip(x, 2, 5), I)
 row("tril_indices", lambda xp: xp.tril_indices(3, 1, 4))
 row("triu_indices", lambda xp: xp.triu_indices(3))
 for _kw in ({}, {"indexing": "ij"}, {"sparse": True}, {"indexing": "ij", "sparse": True}):

@@ -40,24 +40,26 @@ def stirling() -> tuple[list[float], float]:
 
 
 def digamma_near_zero() -> tuple[list[float], float]:
-    """``digamma(x) / (x - x0)`` in ``x - 3/2``, ``x0`` its zero, for x from 1 to 2."""
-    zero = mp.findroot(mp.digamma, mp.mpf("1.4616"))
+    """``digamma(x) / (x - x0)``, ``x0`` its zero, less its value at 3/2, over ``x - 3/2``."""
+    zero, middle = mp.findroot(mp.digamma, mp.mpf("1.4616")), mp.mpf(3) / 2
 
-    def target(t: Any) -> Any:
-        return mp.digamma(t + mp.mpf(3) / 2) / (t + mp.mpf(3) / 2 - zero)
+    def whole(t: Any) -> Any:
+        return mp.digamma(t + middle) / (t + middle - zero)
 
+    first = whole(mp.mpf(0))
     half = mp.mpf(1) / 2
-    return fit(target, lambda t: 1 / target(t), -half, half, range(22), 53, 3)
+    target, weight = lambda t: (whole(t) - first) / t, lambda t: t / whole(t)
+    return fit(target, weight, -half, half, range(22), 53, 3)
 
 
 def digamma_far() -> tuple[list[float], float]:
-    """``x^2 (log(x) - 1 / (2 x) - digamma(x))`` in ``1 / x^2`` for ``x >= 6``."""
+    """``x^2 (log(x) - 1 / (2 x) - digamma(x))`` in ``1 / x^2`` for ``x >= 3``."""
 
     def target(u: Any) -> Any:
         x = 1 / mp.sqrt(u)
         return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / u
 
-    return fit(target, lambda u: u, "1e-12", mp.mpf(1) / 36, range(9), 53, 2)
+    return fit(target, lambda u: u, "1e-12", mp.mpf(1) / 9, range(13), 53, 2)
 
 
 def main() -> None:

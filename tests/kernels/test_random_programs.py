@@ -1,0 +1,106 @@
+"""Random programs: compiled whole, node by node, optimized and threaded, with the same bits.
+
+And in memory that ends where the operands end, so that a stray read or write is a crash.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from guarded import GuardedNumpy, guarded_copy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plans import run_by_node
+from random_graphs import assert_same_bits, programs
+
+from tilegrad.ir.dtypes import ALL, complex128, float32, float64, int8, int64
+from tilegrad.ir.passes.manager import optimize
+from tilegrad.kernels import plan as plan_module
+from tilegrad.kernels.plan import compile_graph
+
+MOVING = ("reshape", "transpose", "broadcast", "slice", "pad", "concat", "gather", "sum", "max", "add")
+
+
+def some(count):
+    return settings(
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+
+def arguments_of(program):
+    return [np.array(a) for a in program.arguments]
+
+
+@some(35)
+@given(programs(steps=10))
+def test_fused_equals_node_by_node(program):
+    arguments = arguments_of(program)
+    for a in arguments:
+        a.setflags(write=False)
+    before = [a.copy() for a in arguments]
+    whole = compile_graph(program.graph).run(arguments)
+    assert_same_bits(before, arguments)  # a plan does not write to its operands
+    assert_same_bits(run_by_node(program.graph, arguments), whole)
+
+
+@some(35)
+@given(programs(steps=14), st.sampled_from([2, 3]))
+def test_optimized_and_threaded_equals_plain(program, threads):
+    arguments = arguments_of(program)
+    plain = compile_graph(program.graph).run(arguments)
+    assert_same_bits(plain, compile_graph(optimize(program.graph)).run(arguments, threads))
+
+
+@some(50)
+@given(programs(steps=10, ops=MOVING, dtypes=ALL), st.booleans())
+def test_programs_that_move_elements_have_the_values_of_the_interpreter(program, at_end):
+    """Every dtype; what is not a sum is exact, sums of a handful of numbers are close."""
+    arguments = arguments_of(program)
+    plan = compile_graph(program.graph)
+    original = plan_module.np
+    plan_module.np = GuardedNumpy(at_end)
+    try:
+        outputs = plan.run([guarded_copy(a, at_end=at_end) for a in arguments])
+    finally:
+        plan_module.np = original
+    sums = any(n.op.name in ("sum", "max") for n in program.graph.nodes())
+    for got, right in zip(outputs, program.run(), strict=True):
+        assert (got.shape, got.dtype) == (right.shape, right.dtype)
+        if sums and right.dtype.kind in "fc":
+            close(got, right)
+        else:
+            assert_same_bits([right], [got])
+
+
+def close(got, right):
+    with np.errstate(all="ignore"):
+        scale = np.nanmax(np.where(np.isfinite(right), abs(right), 0), initial=1.0)
+        tolerance = 1e-4 if right.dtype in (np.float32, np.complex64) else 1e-12
+        np.testing.assert_allclose(got, right, rtol=tolerance, atol=tolerance * scale)
+
+
+@some(25)
+@given(programs(steps=10, dtypes=(float64, float32, int64, int8, complex128)))
+def test_a_plan_touches_only_its_own_memory(program):
+    arguments = arguments_of(program)
+    plan = compile_graph(program.graph)
+    expected = plan.run(arguments)
+    original = plan_module.np
+    for at_end in (True, False):
+        plan_module.np = GuardedNumpy(at_end)
+        try:
+            got = plan.run([guarded_copy(a, at_end=at_end) for a in arguments])
+        finally:
+            plan_module.np = original
+        assert_same_bits(expected, got)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(programs(steps=25))
+def test_long_programs(program):
+    arguments = arguments_of(program)
+    whole = compile_graph(program.graph).run(arguments)
+    assert_same_bits(run_by_node(program.graph, arguments), whole)
+    assert_same_bits(whole, compile_graph(optimize(program.graph)).run(arguments, 2))
