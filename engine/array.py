@@ -25,6 +25,7 @@ from .basic_index import read
 from .operators import Operators
 from .protocols import NumPyProtocols
 from .realize import data_node, intern
+from .tracing import RUNNING, Trace
 from .tree import leaf_class, leaves
 from .updates import Updates, lifted_key
 
@@ -321,13 +322,26 @@ def lift(x: Any) -> Any:
     if kind is np.ndarray:
         if x.ndim == 0 or x.dtype.kind not in "biufc":
             return x
-        return from_numpy(x)._value
+        running = RUNNING.get()
+        return _captured(running[-1], x) if running else from_numpy(x)._value
     if kind is list or kind is tuple:
         items = [lift(item) for item in x]
         return x if all(a is b for a, b in zip(items, x, strict=True)) else kind(items)
     if kind is slice:
         return slice(lift(x.start), lift(x.stop), lift(x.step))
     return x
+
+
+def _captured(trace: Trace, x: np.ndarray[Any, Any]) -> Value:
+    """One leaf for all uses of a NumPy array in a trace, as long as nobody writes to it."""
+    known = trace.captured.get(id(x))
+    if known is not None:
+        value = known[1]
+        if value.shape == x.shape and value.node.memo[0].tobytes() == x.tobytes():
+            return value
+    value = from_numpy(x)._value
+    trace.captured[id(x)] = (x, value)
+    return value
 
 
 def lower_to_arrays(x: Any) -> Any:

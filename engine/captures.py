@@ -6,9 +6,10 @@ become hidden inputs, so another array under the same name must not get the old 
 function can read are known from its code object, and those of the helpers it calls from theirs.
 
 Followed: globals, closure cells and defaults; plain functions, methods, partials and transformed
-functions found there, with what they read; attributes of modules and objects whose names occur in
-the code; the leaves of small containers. Not followed: NumPy arrays written to in place (they are
-told apart by identity), attributes of attributes, containers of many leaves.
+functions found there, with what they read; attributes of modules and objects, and attributes of
+those, whose names occur in the code; the leaves of containers. Not followed: NumPy arrays written
+to in place (they are told apart by identity), what ``getattr`` computes, containers of more than
+a thousand leaves (told apart by identity).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _OURS = {__name__.partition(".")[0], "numpy", "scipy"}
 _LIBRARIES = (_OURS | sys.stdlib_module_names) - {"__main__"}
 _MISSING = object()
-_MOST_LEAVES = 32
+_MOST_LEAVES = 1024
 _MOST_FUNCTIONS = 256
 _MOST_VERSIONS = 256
 
@@ -91,10 +92,11 @@ class _Scan:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.places: list[tuple[Mapping[str, Any], str, Any]] = []
         self.cells: list[tuple[Any, Any]] = []
-        self.containers: list[tuple[Any, Any]] = []
+        self.containers: list[tuple[Any, Any, list[Any]]] = []
         self.key: list[Any] = []
         self.arrays: list[Array] = []
         self._known: set[int] = set()
+        self._read: set[tuple[int, Any]] = set()
         self._todo: list[Any] = [function]
         while self._todo and len(self._known) < _MOST_FUNCTIONS:
             self._callable(self._todo.pop())
@@ -107,9 +109,13 @@ class _Scan:
         for cell, value in self.cells:
             if _contents(cell) is not value:
                 return False
-        for container, fingerprint in self.containers:
-            if _fingerprint(container) != fingerprint:
+        for container, spec, leaves in self.containers:
+            found = _taken_apart(container)
+            if found is None or found[0] != spec:
                 return False
+            for old, new in zip(leaves, found[1], strict=True):
+                if old is not new:
+                    return False
         return True
 
     def _callable(self, function: Any) -> None:
@@ -117,9 +123,9 @@ class _Scan:
             return
         self._known.add(id(function))
         if isinstance(function, functools.partial):
-            self._value(function.func, ())
+            self._value(function.func, frozenset())
             for value in (*function.args, *function.keywords.values()):
-                self._value(value, ())
+                self._value(value, frozenset())
         elif isinstance(function, types.MethodType):
             self._function(cast("Any", function.__func__), function.__self__)
         elif isinstance(function, types.FunctionType):
@@ -159,7 +165,7 @@ class _Scan:
         self.places.append((namespace, name, value))
         self._value(value, names)
 
-    def _value(self, value: Any, names: Any) -> None:
+    def _value(self, value: Any, names: frozenset[str]) -> None:
         """Add a value that is read to the key, and look further where it leads."""
         kind = type(value)
         if isinstance(value, _SCALARS):
@@ -168,7 +174,7 @@ class _Scan:
             self.arrays.append(value)
             self.key.append(_Same(value))
         elif kind in (list, tuple, dict):
-            self._container(value, names)
+            self._container(value)
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self._todo.append(value)
         elif isinstance(value, types.ModuleType):
@@ -179,42 +185,50 @@ class _Scan:
                 self._todo.append(inner)
                 return
             self.key.append(_Same(value))
-            if not isinstance(value, type | np.ndarray) and not _is_ours(kind.__module__):
+            data = isinstance(value, type | np.ndarray) or _is_ours(kind.__module__)
+            # Another function may read other attributes of the same object.
+            if not data and (id(value), names) not in self._read:
+                self._read.add((id(value), names))
                 self._attributes(getattr(value, "__dict__", {}), names)
                 if callable(value):
                     self._todo.append(value)
 
-    def _attributes(self, namespace: Mapping[str, Any], names: Any) -> None:
-        """Attributes that the code names, where they are data or functions."""
+    def _attributes(self, namespace: Mapping[str, Any], names: frozenset[str]) -> None:
+        """Attributes that the code names."""
         for name in sorted(names):
-            value = namespace.get(name, _MISSING)
-            if isinstance(value, (*_SCALARS, Array, np.ndarray, types.FunctionType)):
-                self.places.append((namespace, name, value))
-                self._value(value, names)
+            if name in namespace:
+                self._place(namespace, name, names)
 
-    def _container(self, value: Any, names: Any) -> None:
-        fingerprint = _fingerprint(value)
-        self.containers.append((value, fingerprint))
-        self.key.append(fingerprint)
-        leaves: list[Any] = []
-        take_apart(value, leaves)
-        for leaf in leaves[:_MOST_LEAVES]:
+    def _container(self, value: Any) -> None:
+        """The structure of a container and its leaves: by value for scalars, else by identity."""
+        found = _taken_apart(value)
+        if found is None:
+            self.key.append(_Same(value))
+            return
+        spec, leaves = found
+        self.containers.append((value, spec, leaves))
+        self.key.append(spec)
+        for leaf in leaves:
+            if isinstance(leaf, _SCALARS):
+                self.key.append(static_key(leaf))
+                continue
+            self.key.append(_Same(leaf))
             if type(leaf) is Array:
                 self.arrays.append(leaf)
             elif isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
                 self._todo.append(leaf)
 
 
-def _fingerprint(container: Any) -> Any:
-    """The structure of a container and its leaves, by value for scalars, else by identity."""
+def _taken_apart(container: Any) -> tuple[Any, list[Any]] | None:
+    """Structure and leaves of a container; None if it is large or contains itself."""
     leaves: list[Any] = []
-    spec = take_apart(container, leaves)
-    if len(leaves) > _MOST_LEAVES:
-        return _Same(container)
-    return (
-        spec,
-        tuple([static_key(x) if isinstance(x, _SCALARS) else _Same(x) for x in leaves]),
-    )
+    if len(container) > _MOST_LEAVES:
+        return None
+    try:
+        spec = take_apart(container, leaves)
+    except RecursionError:
+        return None
+    return None if len(leaves) > _MOST_LEAVES else (spec, leaves)
 
 
 def _contents(cell: Any) -> Any:

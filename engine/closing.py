@@ -178,6 +178,8 @@ _FIRST = (0,)
 
 def graph_of(web: Web, names: Sequence[str] = (), title: str = "main") -> Graph:
     """The web as a graph: its leaves become inputs, called ``names`` and then ``c0, c1, ...``."""
+    if not title.isidentifier():  # a lambda; graph text wants a word
+        title = "main"
     given = [*names, *[f"c{i}" for i in range(len(web.leaves) - len(names))]]
     inputs = [
         input_node(x.node.types[x.index], name) for x, name in zip(web.leaves, given, strict=True)

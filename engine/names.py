@@ -160,7 +160,7 @@ def _stub_line(name: str, function: Any) -> str:
     ]
     shown = str(signature.replace(parameters=parameters, return_annotation=inspect.Parameter.empty))
     shown = shown.replace("typing.Any", "Any").replace("Ellipsis", "...")
-    result = "Array" if signature.return_annotation == "Value" else "Any"
+    result = "Array" if signature.return_annotation in ("Value", "Array") else "Any"
     return f"def {name}{shown} -> {result}: ..."
 
 

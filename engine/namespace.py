@@ -21,6 +21,7 @@ from ..ir.functions import (
     diagonals,
     einsum,
     elementwise,
+    gamma,
     indexing,
     joining,
     linear,
@@ -148,8 +149,8 @@ def _builders() -> dict[str, Builder]:
     table.update(_members(indexing, ("take", "take_along_axis", "put_along_axis")))
     table.update({"degrees": table["rad2deg"], "radians": table["deg2rad"]})
     table.update({"logsumexp": special.logsumexp, "one_hot": activations.one_hot})
-    for name in special.__all__:
-        table[f"special.{name}"] = getattr(special, name)
+    for module in (special, gamma):
+        table.update({f"special.{name}": getattr(module, name) for name in module.__all__})
     for name in ("erf", "erfc"):
         table[f"special.{name}"] = getattr(ops, name)
     for name in (*activations.__all__, "sigmoid", "softplus", "log_sigmoid", "logsumexp"):

@@ -17,7 +17,7 @@ import numpy as np
 from ..ir.errors import TilegradError
 from ..ir.functions.concrete import set_evaluator
 from ..ir.graph import Node, Value
-from ..ir.ops.leaves import DATA, INPUT
+from ..ir.ops.leaves import DATA
 from ..ir.types import TensorType
 from .closing import STRIDE, Web, close, graph_of, single_key
 from .config import config
@@ -144,7 +144,9 @@ def note_pending(array: Any) -> None:
     _made += 1
     if config.eager or _made >= config.pending_limit:
         _made = 0
-        if not RUNNING.get() and (config.eager or _is_large(array._node)):
+        value = array._node
+        # Another thread's tracer is none of this thread's traces: the web tells.
+        if not RUNNING.get() and (config.eager or _is_large(value)) and find_input([value]) is None:
             realize_arrays([array], "operation")
 
 
@@ -156,8 +158,6 @@ def _is_large(value: Value) -> bool:
         for operand in stack.pop().inputs:
             node = operand.node
             if node not in seen and node.memo is None:
-                if node.op is INPUT:
-                    return False
                 seen.add(node)
                 stack.append(node)
     return len(seen) >= limit

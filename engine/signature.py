@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtypes import as_dtype, bool_, complex128, float64, int64
+from ..ir.dtypes import DType, as_dtype, bool_, complex128, float64, int64
 from ..ir.errors import DTypeError
 from ..ir.graph import Value
 from ..ir.location import at_user_line
@@ -20,6 +20,7 @@ __all__ = ["Call", "collect", "lift_leaf", "shape_dtype", "type_of"]
 
 # Types stand in for arrays in `lower`: leaves, although they are dataclasses.
 leaf_class(TensorType)
+leaf_class(DType)
 
 # Python scalars are weak, but for bool, which adopts nothing.
 _SCALARS = {

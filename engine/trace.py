@@ -35,7 +35,7 @@ def trace(fun: Any, *args: Any, **kwargs: Any) -> Any:
     >>> import tilegrad as tg
     >>> from tilegrad.ir.text import text
     >>> print(text(tg.trace(lambda x: x * x)(tg.ShapeDtype((3,)))))
-    graph <lambda>(%0 "x": f64[3]) {
+    graph main(%0 "x": f64[3]) {
       %1: f64[3] = mul(%0, %0)
       return %1
     }

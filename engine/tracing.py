@@ -42,14 +42,17 @@ class Trace:
         For messages: ``jit(loss)``.
     active : bool
         Whether the function still runs.
+    captured : dict
+        While it runs: NumPy arrays it used, by identity, each with the leaf that holds its data.
     location : Location or None
         Where the transformed function was called.
     """
 
-    __slots__ = ("active", "location", "title")
+    __slots__ = ("active", "captured", "location", "title")
 
     def __init__(self, title: str) -> None:
         self.title = title
+        self.captured: dict[int, tuple[Any, Value]] = {}
         self.active = True
         self.location: Location | None = user_location()
 
@@ -82,6 +85,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         yield trace
     finally:
         trace.active = False
+        trace.captured.clear()
         RUNNING.reset(token)
 
 

@@ -28,9 +28,11 @@ __all__ = [
     "Reduction",
     "Scan",
     "Schedule",
+    "ScratchRow",
     "Step",
     "Store",
     "Strided",
+    "Tile",
 ]
 
 
@@ -206,6 +208,34 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
+class ScratchRow:
+    """A buffer that exists a chunk of rows at a time: ``row_bytes`` a row, from byte ``offset`` of
+    the tile's scratch."""
+
+    buffer: int
+    offset: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Nests that run in turn over chunks of ``chunk`` of their ``rows`` outer iterations."""
+
+    nests: tuple[Nest, ...]
+    rows: int
+    chunk: int
+    scratch: tuple[ScratchRow, ...]
+    scratch_bytes: int
+
+    def text(self) -> list[str]:
+        kept = " ".join(f"b{s.buffer}" for s in self.scratch) or "nothing"
+        lines = [f"tile of {self.rows} rows, {self.chunk} at a time, keeps {kept}"]
+        for nest in self.nests:
+            lines.extend("  " + line for line in nest.text())
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
 class Strided:
     """A matrix stack inside a buffer: offset and element strides of (batch, row, column)."""
 
@@ -250,7 +280,7 @@ class HostCall:
         return [f"host {outs} = {self.node.op.name}({args})  # {self.reason}"]
 
 
-Step = Union[Nest, MatMul, HostCall]
+Step = Union[Nest, Tile, MatMul, HostCall]
 
 
 @dataclass(frozen=True, slots=True)

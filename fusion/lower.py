@@ -11,9 +11,9 @@ from ..ir.ops.operands import convert
 from .contraction import matmul_step
 from .index import Index, linearize, row_major, variable
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
-from .normalize import normalize
 from .realize import is_loop_dot, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
+from .tiles import RawNest, form_tiles
 
 __all__ = ["lower"]
 
@@ -78,7 +78,7 @@ class Lowering:
         self.numbers: dict[Value, int] = {}
         self.constants: list[Literal] = []
         self.errors: list[tuple[type[Exception], str]] = []
-        self.drafts: list[_Draft | Step] = []
+        self.drafts: list[_Draft | RawNest | Step] = []
         self.home: dict[Value, int] = {}  # position of the draft that computes a value
         self.products: dict[Value, Value] = {}  # contractions as products to be summed
         self.recorded: list[set[Value]] = []  # values computed by each nest
@@ -114,13 +114,10 @@ class Lowering:
                     self.buffer(v)
         for node in self.nodes:
             self.place(node)
-        steps: list[Step] = []
-        for draft in self.drafts:
-            if isinstance(draft, _Draft):
-                steps.extend(self.finish(draft))
-            else:
-                steps.append(draft)
+        raw = [self.finish(d) if isinstance(d, _Draft) else d for d in self.drafts]
         outputs = self._outputs()
+        shared = {b.number for b in self.buffers if b.kind != "temporary"}
+        steps = form_tiles(raw, self.buffers, shared)
         reasons = {v: r for v, r in self.realization.reasons.items() if v in self.numbers}
         return Schedule(
             tuple(self.buffers),
@@ -176,14 +173,14 @@ class Lowering:
                 node,
             )
 
-    def add_step(self, step: Step, node: Node) -> None:
+    def add_step(self, step: RawNest | Step, node: Node) -> None:
         self.drafts.append(step)
         for v in node.outputs:
             self.home[v] = len(self.drafts) - 1
 
     # -- nests of ops that are loops of their own ----------------------------------------------
 
-    def scan_nest(self, node: Node) -> Nest:
+    def scan_nest(self, node: Node) -> RawNest:
         """A recurrence along one axis; a reversed one counts that axis down."""
         out, axis = node.out, node.param("axis")
         draft = _Draft(out.shape, (axis,))
@@ -197,9 +194,9 @@ class Lowering:
         self.recorded.append(recorder.computed())
         extents = tuple(draft.domain[d] for d in draft.order)
         nest = Nest(extents, tuple(recorder.tape), (store,), scan=Scan(node.op, elements))
-        return normalize(nest, 1)
+        return RawNest(nest, 1)
 
-    def copy_nest(self, source: Value, target: Value) -> Nest:
+    def copy_nest(self, source: Value, target: Value) -> RawNest:
         """``target`` (a buffer) becomes the elements of ``source``."""
         draft = _Draft(source.shape, ())
         recorder = Recorder(self.numbers, set(), self.report)
@@ -207,9 +204,9 @@ class Lowering:
         index = linearize(draft.indices(), row_major(target.shape))
         self.recorded.append(recorder.computed())
         store = Store(self.buffer(target), index, number)
-        return normalize(Nest(source.shape, tuple(recorder.tape), (store,)), 0)
+        return RawNest(Nest(source.shape, tuple(recorder.tape), (store,)), 0)
 
-    def scatter_nest(self, node: Node) -> Nest:
+    def scatter_nest(self, node: Node) -> RawNest:
         """Updates written or merged at run-time positions, in index order."""
         x, updates, *index_arrays = node.inputs
         draft = _Draft(updates.shape, ())
@@ -227,7 +224,7 @@ class Lowering:
         )
         self.recorded.append(recorder.computed())
         nest = Nest(updates.shape, tuple(recorder.tape), (store,), ordered=True)
-        return normalize(nest, 0)
+        return RawNest(nest, 0)
 
     def realize_now(self, v: Value, reason: str) -> int:
         """Give ``v`` (a value made during lowering, or one not realized so far) a buffer."""
@@ -326,8 +323,8 @@ class Lowering:
         """The reduction that adds up the products of a contraction."""
         return OPS["any" if root.dtype.is_bool else "sum"]
 
-    def finish(self, draft: _Draft) -> list[Nest]:
-        """The nest of a draft, with its loops normalized."""
+    def finish(self, draft: _Draft) -> RawNest:
+        """The nest of a draft."""
         roots = draft.roots
         recorder = self.record(draft, roots)
         stores, reductions = [], []
@@ -349,11 +346,9 @@ class Lowering:
                 index = linearize(draft.indices(), row_major(root.shape))
                 stores.append(Store(self.buffer(root), index, number))
         extents = tuple(draft.domain[d] for d in draft.order)
-        nest = Nest(
-            extents, tuple(recorder.tape), tuple(stores), tuple(reductions)
-        )
+        nest = Nest(extents, tuple(recorder.tape), tuple(stores), tuple(reductions))
         self.recorded.append(recorder.computed())
-        return [normalize(nest, len(draft.reduced))]
+        return RawNest(nest, len(draft.reduced))
 
     # -- sharing --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .loops import HostCall, MatMul, Nest, Schedule, Step
+from .loops import HostCall, MatMul, Nest, Schedule, Step, Tile
 
 __all__ = ["MemoryPlan", "plan_memory", "reads", "writes"]
 
@@ -22,7 +22,10 @@ class MemoryPlan:
 def reads(step: Step) -> set[int]:
     """Buffers a step reads."""
     if isinstance(step, Nest):
-        return {i.buffer for i in step.tape if i.buffer >= 0}
+        merged = {s.buffer for s in step.stores if s.how != "set"}
+        return merged | {i.buffer for i in step.tape if i.buffer >= 0}
+    if isinstance(step, Tile):
+        return set().union(*(reads(nest) for nest in step.nests))
     if isinstance(step, MatMul):
         return {step.x.buffer, step.y.buffer}
     return set(step.arguments)
@@ -32,6 +35,8 @@ def writes(step: Step) -> set[int]:
     """Buffers a step writes."""
     if isinstance(step, Nest):
         return {s.buffer for s in step.stores}
+    if isinstance(step, Tile):
+        return set().union(*(writes(nest) for nest in step.nests))
     if isinstance(step, MatMul):
         return {step.c.buffer}
     assert isinstance(step, HostCall)
@@ -40,6 +45,7 @@ def writes(step: Step) -> set[int]:
 
 def plan_memory(schedule: Schedule) -> MemoryPlan:
     """First fit over the steps in order: a place is free again after the last step that reads it."""
+    scratch = {s.buffer for t in schedule.steps if isinstance(t, Tile) for s in t.scratch}
     last: dict[int, int] = {}
     for k, step in enumerate(schedule.steps):
         for number in reads(step) | writes(step):
@@ -52,7 +58,9 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
     end = 0
     for k, step in enumerate(schedule.steps):
         for number in sorted(writes(step)):
-            if number in offsets or schedule.buffers[number].kind != "temporary":
+            if number in offsets or number in scratch:
+                continue
+            if schedule.buffers[number].kind != "temporary":
                 continue
             need = _rounded(schedule.buffers[number].nbytes)
             for place, (offset, size) in enumerate(free):

@@ -17,14 +17,18 @@ from .loops import Instruction, Nest
 __all__ = ["normalize"]
 
 
-def normalize(nest: Nest, reduce_loops: int) -> Nest:
-    """``nest`` with as few loops as its accesses allow; the last ``reduce_loops`` reduce."""
+def normalize(nest: Nest, reduce_loops: int, rows: int = 0) -> Nest:
+    """``nest`` with as few loops as its accesses allow; the last ``reduce_loops`` reduce.
+
+    With ``rows``, loops whose extents multiply to that number stay apart from those inside them.
+    """
     extents = list(nest.extents)
     count = len(extents)
     outer = [d for d in range(count - reduce_loops) if extents[d] != 1]
     inner = [d for d in range(count - reduce_loops, count) if extents[d] != 1]
     expressions = list(_indices(nest))
-    groups = _merge(outer, extents, expressions)
+    cut = _prefix(outer, extents, rows) if rows else 0
+    groups = _merge(outer[:cut], extents, expressions) + _merge(outer[cut:], extents, expressions)
     inner_groups = _merge(inner, extents, expressions) if reduce_loops else []
 
     new_extents: list[int] = []
@@ -45,6 +49,16 @@ def normalize(nest: Nest, reduce_loops: int) -> Nest:
                 ):
                     atoms[Var(d, extents[d])] = index
     return _rewrite(nest, tuple(new_extents), atoms)
+
+
+def _prefix(loops: list[int], extents: list[int], rows: int) -> int:
+    """How many leading loops make ``rows`` iterations."""
+    total = 1
+    for k, d in enumerate(loops):
+        total *= extents[d]
+        if total == rows:
+            return k + 1
+    return 0
 
 
 def _assign(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fusion.loops import HostCall, MatMul, Nest, Schedule
+from ..fusion.loops import HostCall, MatMul, Schedule, Tile
 from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
 from ..ir.dtypes import DType
@@ -18,7 +18,7 @@ from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .machine import Code, compile_code
 from .pool import pool_address
-from .work import pieces_of, step_cost
+from .work import extent_and_pieces, step_cost
 
 __all__ = ["Plan", "compile_graph"]
 
@@ -74,23 +74,25 @@ class Plan:
         self._result_specs = [(b.shape, b.dtype.numpy) for b in self.results]
 
     def _assign_functions(self) -> None:
-        """Give each native step a function; steps of one form share it."""
+        """Give each native step its calls; nests of one form share a function."""
         self.functions: list[Form | DType] = []
-        self.calls: list[tuple[int, tuple[int, ...]] | None] = []
-        known: dict[Any, int] = {}
+        self.calls: list[list[tuple[int, tuple[int, ...]]]] = []
+        self._numbers: dict[Any, int] = {}
         for step in self.schedule.steps:
             if isinstance(step, HostCall):
-                self.calls.append(None)
                 continue
-            if isinstance(step, Nest):
-                form = form_of(step)
-                key, function, frame = form.key, form, form.frame
-            else:
-                key, function, frame = step.dtype, step.dtype, matmul_frame(step)
-            if key not in known:
-                known[key] = len(self.functions)
-                self.functions.append(function)
-            self.calls.append((known[key], frame))
+            if isinstance(step, MatMul):
+                self.calls.append([(self._function(step.dtype, step.dtype), matmul_frame(step))])
+                continue
+            forms = [form_of(n) for n in (step.nests if isinstance(step, Tile) else [step])]
+            self.calls.append([(self._function(f.key, f), f.frame) for f in forms])
+
+    def _function(self, key: Any, function: Form | DType) -> int:
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.functions)
+            self.functions.append(function)
+        return found
 
     def _find_segments(self) -> Any:
         """Runs of native steps as (first, last), host calls as themselves."""
@@ -114,6 +116,7 @@ class Plan:
         return found
 
     def _make_table(self, threads: int) -> Array:
+        """The table of a call, see :mod:`.llvm.driver`."""
         buffers = self.schedule.buffers
         sources = [
             -1 - self.array_of[b.number]
@@ -121,28 +124,25 @@ class Plan:
             else self.memory.offsets.get(b.number, 0)
             for b in buffers
         ]
-        native = [
-            (step, call)
-            for step, call in zip(self.schedule.steps, self.calls, strict=True)
-            if call is not None
-        ]
+        native = [s for s in self.schedule.steps if not isinstance(s, HostCall)]
         steps_at = HEADER + len(buffers)
-        frames_at = steps_at + STEP_WORDS * len(native)
+        rest_at = steps_at + STEP_WORDS * len(native)
         steps: list[int] = []
-        frames: list[int] = []
-        for step, (number, frame) in native:
-            if isinstance(step, MatMul):
-                extent, pieces = step.batch, 1
-            else:
-                assert isinstance(step, Nest)
-                inner = step.reduces or step.scan is not None  # the last loop is not shared
-                alone = len(step.extents) == inner
-                extent = 1 if alone else step.extents[0]
-                pieces = 1 if alone else pieces_of(step, extent, threads)
-            steps += [number, frames_at + len(frames), extent, pieces]
-            frames += frame
-        words = [len(buffers), steps_at, *sources, *steps, *frames]
-        return np.array(words, dtype=np.int64)
+        rest: list[int] = []  # scratch rows, frames and calls
+        for step, calls in zip(native, self.calls, strict=True):
+            scratch = step.scratch if isinstance(step, Tile) else ()
+            scratch_at = rest_at + len(rest)
+            rest += [n for s in scratch for n in (s.buffer, s.offset, s.row_bytes)]
+            words = []
+            for number, frame in calls:
+                words += [number, rest_at + len(rest)]
+                rest += frame
+            extent, pieces = extent_and_pieces(step, threads)
+            chunk, size = (step.chunk, step.scratch_bytes) if isinstance(step, Tile) else (0, 0)
+            steps += [extent, pieces, rest_at + len(rest), len(calls)]
+            steps += [chunk, scratch_at, len(scratch), size]
+            rest += words
+        return np.array([len(buffers), steps_at, *sources, *steps, *rest], dtype=np.int64)
 
     # -- running --------------------------------------------------------------------------------
 

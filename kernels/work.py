@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Step
+from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
 
-__all__ = ["pieces_of", "step_cost"]
+__all__ = ["extent_and_pieces", "step_cost"]
 
 # Measured on Zen 4: a vectorized multiplication-add costs about 0.05 ns an element, waking a
 # team of threads 2 us; a step is shared when each thread has ten times that to do.
@@ -19,16 +19,32 @@ SMALLEST = 5_000.0  # of a piece
 PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
 
 
-def pieces_of(nest: Nest, extent: int, threads: int) -> int:
-    """Number of pieces of the outermost loop: 1 when sharing costs more than it saves."""
-    if threads < 2 or nest.ordered:
-        return 1
-    work = sum(_instruction_work(i) for i in nest.tape) + 2 * len(nest.stores)
-    total = prod(nest.extents) * work * NANOSECONDS
+def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
+    """Iterations of a native step's outermost loop, and the pieces that threads share them in.
+
+    One piece when sharing costs more than it saves.
+    """
+    if isinstance(step, MatMul):
+        return step.batch, 1
+    assert isinstance(step, (Nest, Tile))
+    nests = step.nests if isinstance(step, Tile) else (step,)
+    first = nests[0]
+    inner = first.reduces or first.scan is not None  # the last loop is not shared
+    if len(first.extents) == inner:
+        return 1, 1
+    extent = first.extents[0]
+    if threads < 2 or any(n.ordered for n in nests):
+        return extent, 1
+    total = sum(_nest_work(n) for n in nests) * NANOSECONDS
     if total < WORTHWHILE:
-        return 1
-    most = extent // 512 if len(nest.extents) == 1 else extent
-    return max(1, min(PIECES_EACH * threads, most, int(total / SMALLEST)))
+        return extent, 1
+    most = extent // 512 if len(first.extents) == 1 else extent
+    return extent, max(1, min(PIECES_EACH * threads, most, int(total / SMALLEST)))
+
+
+def _nest_work(nest: Nest) -> float:
+    work = sum(_instruction_work(i) for i in nest.tape) + 2 * len(nest.stores)
+    return prod(nest.extents) * work
 
 
 def _instruction_work(i: object) -> float:
@@ -45,5 +61,9 @@ def step_cost(step: Step, buffers: Sequence[Buffer]) -> tuple[int, int]:
         return 2 * step.batch * step.rows * step.inner * step.columns, nbytes
     if isinstance(step, HostCall):
         return 0, nbytes
+    if isinstance(step, Tile):
+        kept = {s.buffer for s in step.scratch}
+        nbytes -= sum(buffers[n].nbytes for n in kept)
+        return sum(step_cost(n, buffers)[0] for n in step.nests), nbytes
     work = sum(weight_of(i.op) for i in step.tape if i.op is not None)
     return int(prod(step.extents) * (work + len(step.reductions))), nbytes

@@ -12,6 +12,7 @@ from .dynamic import dynamic_slice, dynamic_update_slice
 from .exponential import exp, exp2, expm1
 from .exponents import frexp, ldexp
 from .extrema import argmax, argmin, max_, min_
+from .gamma import lgamma, polygamma
 from .gather import gather, take_along_axis
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .integers import floor_divide, fmod, remainder
@@ -108,6 +109,7 @@ __all__ = [
     "isnan",
     "ldexp",
     "le",
+    "lgamma",
     "linear_recurrence",
     "log",
     "log10",
@@ -135,6 +137,7 @@ __all__ = [
     "or_",
     "outer",
     "pad",
+    "polygamma",
     "power",
     "prod",
     "real",

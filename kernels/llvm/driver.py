@@ -8,14 +8,24 @@
 stands right behind the object header in every NumPy array (``PyArrayObject_fields`` of NumPy's C
 interface), and reading it here costs nothing, while asking for it from Python costs a microsecond.
 
-The table is a row of int64 numbers made for one set of extents, see :mod:`..table`: for each step
-the number of its function, the place of its frame, the extent of its outermost loop and how many
-pieces threads share it in. The result is 0, or the error word of the step that failed.
+The table is a row of int64 numbers made for one set of extents and threads::
+
+    buffer count, place of the steps
+    for each buffer: -1 - (number of its array), or its byte offset in the arena
+    for each step: extent of its outermost loop, pieces that threads share, place and number of
+        its calls, rows of a chunk (0: not a tile), place and number of its scratch rows, and
+        bytes of scratch
+    for each call: function, place of its frame
+    for each scratch row: buffer, byte offset, bytes a row
+    the frames, see :mod:`.form`
+
+The result is 0, or the error word of the step that failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -27,8 +37,8 @@ from .teamwork import PIECES, TASK, emit_shared
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
 HEADER = 2  # words before the buffers: how many there are, where the steps begin
-STEP_WORDS = 4
-JOB_WORDS = 8  # buffers, frame, extent, pieces, function, and what .teamwork adds
+STEP_WORDS = 8
+JOB_WORDS = 8  # buffers, table, extent, pieces, step, two of .teamwork, buffer count
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
 
 
@@ -80,9 +90,10 @@ def emit_driver(
     _set_words(b, job, {0: b.ptrtoint(buffers, I64)})
     with counted_loop(b, first, last) as step:
         at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
-        number, frame, extent, pieces = (word(b.add(at, I64(k))) for k in range(STEP_WORDS))
-        frame_address = b.ptrtoint(b.gep(table, [frame], source_etype=I64), I64)
-        _set_words(b, job, {1: frame_address, 2: extent, PIECES: pieces, 4: number})
+        extent, pieces = word(at), word(b.add(at, I64(1)))
+        place = b.ptrtoint(b.gep(table, [at], source_etype=I64), I64)
+        values = {1: b.ptrtoint(table, I64), 2: extent, PIECES: pieces, 4: place, 7: count}
+        _set_words(b, job, values)
         with b.if_else(b.icmp_signed(">", pieces, I64(1))) as (shared, alone):
             with shared:
                 emit_shared(b, task, job, pool_pointer, threads)
@@ -103,27 +114,83 @@ def _set_words(b: Any, words: Any, values: dict[int, Any]) -> None:
 
 
 def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
-    """``task(job, piece)``: one piece of one step."""
+    """``task(job, piece)``: one piece of one step.
+
+    A plain step calls its functions over the piece. A tile does so chunk by chunk, with a table of
+    buffers in which those that live in scratch are placed so that row numbers still fit.
+    """
+    calls = _emit_calls(module, functions)
     function = ir.Function(module, TASK, module.get_unique_name("task"))
     function.linkage = "internal"
     job, piece = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
 
-    def word(pointer: Any, k: int) -> Any:
-        return b.load(b.gep(pointer, [I64(k)], source_etype=I64), typ=I64)
+    def word(pointer: Any, k: Any) -> Any:
+        at = I64(k) if isinstance(k, int) else k
+        return b.load(b.gep(pointer, [at], source_etype=I64), typ=I64)
 
-    buffers, frame, extent, pieces, number = (word(job, k) for k in range(5))
+    buffers, table, step = (b.inttoptr(word(job, k), POINTER) for k in (0, 1, 4))
+    extent, pieces, count = word(job, 2), word(job, PIECES), word(job, 7)
     low = b.sdiv(b.mul(extent, piece), pieces)
     high = b.sdiv(b.mul(extent, b.add(piece, I64(1))), pieces)
-    pointers = b.inttoptr(buffers, POINTER), b.inttoptr(frame, POINTER)
-    done = b.append_basic_block("done")
-    switch = b.switch(number, done)
-    for k, callee in enumerate(functions):
-        block = b.append_basic_block(f"step{k}")
-        switch.add_case(I64(k), block)
-        b.position_at_end(block)
-        b.call(callee, [*pointers, low, high])
-        b.branch(done)
-    b.position_at_end(done)
+    chunk = word(step, 4)
+    with b.if_else(b.icmp_signed("==", chunk, I64(0))) as (plain, tiled):
+        with plain:
+            b.call(calls, [buffers, table, step, low, high])
+        with tiled:
+            scratch_at, scratch_count, scratch_bytes = (word(step, k) for k in (5, 6, 7))
+            own = b.alloca(I64, size=b.add(count, I64(1)))
+            with counted_loop(b, I64(0), b.add(count, I64(1))) as k:
+                b.store(word(buffers, k), b.gep(own, [k], source_etype=I64))
+            scratch = b.ptrtoint(b.alloca(ir.IntType(8), size=b.add(scratch_bytes, I64(64))), I64)
+            scratch = b.and_(b.add(scratch, I64(63)), I64(-64))
+            with _chunks(b, low, high, chunk) as (start, stop):
+                with counted_loop(b, I64(0), scratch_count) as k:
+                    at = b.add(scratch_at, b.mul(k, I64(3)))
+                    number, offset, row_bytes = (word(table, b.add(at, I64(j))) for j in range(3))
+                    place = b.sub(b.add(scratch, offset), b.mul(start, row_bytes))
+                    b.store(place, b.gep(own, [b.add(number, I64(1))], source_etype=I64))
+                b.call(calls, [own, table, step, start, stop])
+    b.ret_void()
+    return function
+
+
+@contextmanager
+def _chunks(b: Any, low: Any, high: Any, chunk: Any) -> Iterator[tuple[Any, Any]]:
+    """``for (start = low; start < high; start = stop)`` with stop = min(start + chunk, high)."""
+    count = b.sdiv(b.add(b.sub(high, low), b.sub(chunk, I64(1))), chunk)
+    with counted_loop(b, I64(0), count) as k:
+        start = b.add(low, b.mul(k, chunk))
+        stop = b.add(start, chunk)
+        yield start, b.select(b.icmp_signed("<", stop, high), stop, high)
+
+
+_CALLS = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, I64, I64])
+
+
+def _emit_calls(module: Any, functions: Sequence[Any]) -> Any:
+    """``calls(buffers, table, step, low, high)``: the functions of a step, in turn."""
+    function = ir.Function(module, _CALLS, module.get_unique_name("calls"))
+    function.linkage = "internal"
+    buffers, table, step, low, high = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def word(pointer: Any, at: Any) -> Any:
+        return b.load(b.gep(pointer, [at], source_etype=I64), typ=I64)
+
+    first, count = word(step, I64(2)), word(step, I64(3))
+    with counted_loop(b, I64(0), count) as k:
+        at = b.add(first, b.mul(k, I64(2)))
+        number, frame = word(table, at), word(table, b.add(at, I64(1)))
+        frame_pointer = b.gep(table, [frame], source_etype=I64)
+        done = b.append_basic_block("done")
+        switch = b.switch(number, done)
+        for n, callee in enumerate(functions):
+            block = b.append_basic_block(f"function{n}")
+            switch.add_case(I64(n), block)
+            b.position_at_end(block)
+            b.call(callee, [buffers, frame_pointer, low, high])
+            b.branch(done)
+        b.position_at_end(done)
     b.ret_void()
     return function

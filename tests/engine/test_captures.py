@@ -181,3 +181,74 @@ def test_rebinding_again_and_again_is_right_and_keeps_little() -> None:
             assert float(f(2.0)[0]) == 2.0 * k
     assert len(f._captures._versions) <= captures._MOST_VERSIONS
     assert len(f._programs) == 2
+
+
+def test_attributes_of_attributes_and_containers_in_attributes() -> None:
+    model = types.SimpleNamespace(
+        config=types.SimpleNamespace(k=2.0), params={f"p{i}": tg.asarray(1.0) for i in range(50)}
+    )
+    model.self = model  # a cycle
+    f = tg.jit(lambda x: model.config.k * x + model.params["p7"])
+    assert float(f(1.0)) == 3.0
+    model.config.k = 5.0
+    assert float(f(1.0)) == 6.0
+    model.params["p7"] = tg.asarray(10.0)
+    assert float(f(1.0)) == 15.0
+    assert float(tg.grad(lambda p: _with(model.params, "p7", p, lambda: f(1.0)))(2.0)) == 1.0
+    assert float(f(1.0)) == 15.0
+
+
+def _with(container: Any, name: str, value: Any, call: Any) -> Any:
+    before = container[name]
+    container[name] = value
+    try:
+        return call()
+    finally:
+        container[name] = before
+
+
+def test_containers_that_contain_themselves_or_very_much() -> None:
+    loop: list[Any] = [2.0]
+    loop.append(loop)
+    table = list(range(100_000))
+    f = tg.jit(lambda x: x * loop[0] + table[3])
+    assert float(f(1.0)) == 5.0
+    assert float(f(2.0)) == 7.0
+
+
+def test_numpy_array_used_often_is_one_input() -> None:
+    data = np.arange(5.0)
+
+    def f(x: Any) -> Any:
+        for _ in range(10):
+            x = x + data
+        return x
+
+    graph = tg.trace(f)(np.zeros(5))
+    assert len(graph.inputs) == 2
+    np.testing.assert_array_equal(tg.jit(f)(np.zeros(5)), 10 * data)
+
+
+def test_numpy_array_written_to_inside_the_function() -> None:
+    def f(x: Any) -> Any:
+        row = np.zeros(3)
+        for i in range(3):
+            row[i] = 1.0
+            x = x + row
+        return x
+
+    np.testing.assert_array_equal(tg.jit(f)(np.zeros(3)), [3.0, 2.0, 1.0])
+    np.testing.assert_array_equal(f(tg.asarray(np.zeros(3))), [3.0, 2.0, 1.0])
+    np.testing.assert_array_equal(tg.vmap(f)(np.zeros((2, 3))), [[3.0, 2.0, 1.0]] * 2)
+
+
+def test_other_attributes_read_by_a_helper() -> None:
+    settings = types.SimpleNamespace(a=1.0, b=2.0)
+
+    def inner(x: Any) -> Any:
+        return settings.b * x
+
+    f = tg.jit(lambda x: settings.a + inner(x))
+    assert float(f(1.0)) == 3.0
+    settings.b = 7.0
+    assert float(f(1.0)) == 8.0

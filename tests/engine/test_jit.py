@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import tilegrad as tg
+from tilegrad.ir.compare import graphs_equal
+from tilegrad.ir.parse import parse
+from tilegrad.ir.text import text
 
 from .lines import raises_here
 
@@ -404,3 +407,4 @@ def test_trace_returns_the_graph() -> None:
     graph = tg.trace(lambda p: [p["a"] * captured, p["b"]])({"a": 1.0, "b": 2})
     assert [node.param("name") for node in graph.inputs] == ["p['a']", "p['b']", "c0"]
     assert [str(x.type) for x in graph.outputs] == ["f64[2]", "i64[]~"]
+    assert graphs_equal(parse(text(graph)), graph)

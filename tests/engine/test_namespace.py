@@ -310,3 +310,18 @@ def test_asarray_refuses_what_it_cannot_hold():
         tg.asarray([300], dtype="uint8")
     with pytest.raises(tg.UnsupportedError, match="device"):
         tg.asarray([1.0], device="cuda")
+
+
+JITTED = [row for row in first_of_each(ROWS) if row[0] not in ("digitize", "trace")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "call", "arrays"), JITTED, ids=[row[0] for row in JITTED])
+def test_jitted_gives_the_same_bits(name, call, arrays):
+    eager = flat(call(tg, *map(tg.asarray, arrays)))
+    jitted = flat(tg.jit(lambda *xs: call(tg, *xs))(*arrays))
+    for a, b in zip(map(np.asarray, eager), map(np.asarray, jitted), strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+        if a.dtype.kind in "fc":
+            numbers = ~np.isnan(a)
+            np.testing.assert_array_equal(np.signbit(a.real[numbers]), np.signbit(b.real[numbers]))

@@ -90,3 +90,20 @@ def test_tracer_that_comes_in_from_another_thread() -> None:
 
     assert float(tg.jit(f)(1.0)) == pytest.approx(2 * np.sin(1.0))
     assert float(tg.grad(f)(1.0)) == pytest.approx(2 * np.cos(1.0))
+
+
+def test_limits_and_modes_leave_tracers_of_other_threads_alone() -> None:
+    def f(x: Any) -> Any:
+        def work() -> Any:
+            y = x
+            for _ in range(300):
+                y = y * 0.5 + x
+            return y
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(work).result()
+
+    for settings in ({"pending_limit": 10}, {"eager": True}):
+        with tg.config(**settings):
+            assert float(tg.jit(f)(1.0)) == 2.0
+            assert float(tg.grad(f)(1.0)) == 2.0

@@ -141,7 +141,7 @@ def test_doubling_through_shifts_does_not_multiply_the_work():
     assert np.array_equal(plan.run([x])[0], expected)
 
 
-def test_a_stencil_program_through_padding_and_reshapes():
+def test_a_stencil_program_through_reshapes():
     """Index expressions that do not simplify: each level would read several new places."""
     x = np.arange(24.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilegrad.fusion.loops import HostCall, MatMul, Nest
+from tilegrad.fusion.loops import HostCall, MatMul, Nest, Tile
 from tilegrad.fusion.lower import lower
 from tilegrad.ir.dtypes import as_dtype
 from tilegrad.ir.graph import Graph, Node
@@ -58,7 +58,18 @@ def run_by_node(graph, arguments):
 
 
 def nests(schedule):
-    return [s for s in schedule.steps if isinstance(s, Nest)]
+    """All nests in order, those inside tiles too."""
+    found = []
+    for step in schedule.steps:
+        if isinstance(step, Tile):
+            found.extend(step.nests)
+        elif isinstance(step, Nest):
+            found.append(step)
+    return found
+
+
+def tiles(schedule):
+    return [s for s in schedule.steps if isinstance(s, Tile)]
 
 
 def products(schedule):

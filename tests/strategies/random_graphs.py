@@ -44,6 +44,9 @@ class Program:
 
         return f"{text(self.graph)}\narguments: {self.arguments}"
 
+    def _repr_pretty_(self, printer, cycle):  # hypothesis would spell out every node instead
+        printer.text(repr(self))
+
 
 def assert_same_bits(expected, got):
     """Equal shape, dtype and bits; any NaN equals any other."""

@@ -289,9 +289,15 @@ def test_against_central_differences(name, f, x, rng):
     np.testing.assert_allclose(np.sum(bar * t), (ends[0] - ends[1]) / (2 * h), rtol=2e-7, atol=1e-8)
 
 
-BATCHED = [row for row in SMOOTH if row[0] in {"var", "softmax", "einsum", "norm", "pad", "median"}]
-
-
-@pytest.mark.parametrize(("name", "f", "x"), BATCHED, ids=[row[0] for row in BATCHED])
+@pytest.mark.parametrize(("name", "f", "x"), SMOOTH, ids=[row[0] for row in SMOOTH])
 def test_batched_equals_loop(name, f, x, rng):
-    check_batch(f, (x,), rng)
+    def first(v):
+        result = f(v)
+        return result if type(result) is Value else result[0]
+
+    check_batch(first, (x,), rng, equal=nearly)
+
+
+def nearly(got, want, err_msg=""):
+    """NumPy's sums in the interpreter depend on the layout."""
+    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-15, err_msg=err_msg)

@@ -1,6 +1,7 @@
 """Minimax polynomials by the Remez exchange, in mpmath: how the coefficients were made.
 
-``python tests/ir/scalar/minimax.py`` prints every coefficient table of ``ir/scalar``.
+``python tests/ir/scalar/minimax.py`` prints the tables of ``exponential.py``, ``logarithm.py`` and
+``power.py``.
 
 Each table approximates ``target`` by a polynomial in ``x`` (or in ``u = x**2``) so that the largest
 ``|weight * (p - target)|`` over the interval is least; then coefficients are rounded to the working
@@ -95,16 +96,38 @@ def show(name: str, target: Any, weight: Any, low: float, high: float, *sizes: A
         print("(" + ", ".join(repr(v) for v in values) + ")")
 
 
+def show_power_table() -> None:
+    """``c`` near the reciprocal of each interval of ``power.py``, ``-log c`` in two parts."""
+    rows = []
+    for i in range(16):
+        bits = np.array([0, 1 << 48]) + 0x3FE6800000000000 + (i << 48)
+        low, high = bits.view(np.float64).tolist()
+        c = mp.mpf(1) if low < 1 < high else mp.nint(256 * 2 / (mp.mpf(low) + high)) / 256
+        log_high = mp.nint(-mp.log(c) * 2**42) / 2**42
+        rows.append((float(c), float(log_high).hex(), float(-mp.log(c) - log_high).hex()))
+    for name, column in zip(
+        ("_INVERSE", "_LOG_HIGH", "_LOG_LOW"), zip(*rows, strict=True), strict=True
+    ):
+        print(f"power {name}\n{column}")
+
+
 if __name__ == "__main__":
     f64, f32 = np.float64, np.float32
     odd = _series(lambda k: 1 / mp.factorial(2 * k + 3))
     even = _series(lambda k: 1 / mp.factorial(2 * k + 2))
+    both = _series(lambda k: 1 / mp.factorial(k + 2))
     half = float(mp.log(2) / 2) * 1.0001
-    # error of sinh(r) relative to r and of cosh(r) absolute
-    show("sinh", odd, lambda u: u, 0.0, half**2, (5, f64), (2, f32), (3, f32))
-    show("cosh", even, lambda u: u, 0.0, half**2, (6, f64), (5, f64), (3, f32), (2, f32))
-    root = float(mp.sqrt(2))
-    near = lambda f: f**3 / mp.log1p(f) if f else f * f  # noqa: E731
-    show("log", _log_rest, near, root / 2 - 1, root - 1, (17, f64), (18, f64), (19, f64))
-    show("log", _log_rest, near, root / 2 - 1, root - 1, (6, f32), (7, f32), (8, f32), (9, f32))
-    show("log near one", _log_rest, near, -1 / 32, 1 / 32, (6, f64), (7, f64), (8, f64))
+    low, high = float(mp.sqrt(0.5)) - 1, float(mp.sqrt(2)) - 1
+
+    def relative(f: Any) -> Any:
+        return f**3 / mp.log1p(f) if f else f * f
+
+    # the error of sinh(r) relative to r, of cosh(r) and e^r absolute, of the logarithm relative
+    show("exponential SINH", odd, lambda u: u, 0.0, half**2, (5, f64), (3, f32))
+    show("exponential COSH", even, lambda u: u, 0.0, half**2, (6, f64), (3, f32))
+    show("logarithm LOG", _log_rest, relative, low, high, (19, f64), (8, f32))
+    show("logarithm RECIPROCAL", lambda f: 1 / (1 + f), lambda f: 1 + f, low, high, (3, f64))
+    show("power _LOG", _log_rest, relative, -1.0001 / 32, 1.0001 / 32, (9, f64))
+    show("power _SHORT_LOG", _log_rest, relative, low, high, (11, f64))
+    show("power _SHORT_EXP", both, lambda r: r * r, -half, half, (6, f64))
+    show_power_table()
