@@ -173,6 +173,9 @@ class Nest:
 
     The last one is the reduction loop if ``reduces``, the loop of the recurrence if there is a
     ``scan``. In an ``ordered`` nest iterations may write the same element and run in order.
+
+    One long reduction is two nests (:mod:`.split`): ``part`` ``"blocks"`` leaves the state of each
+    block in the ``states`` buffers, ``"fold"`` merges them and goes on with the results.
     """
 
     extents: tuple[int, ...]
@@ -181,6 +184,8 @@ class Nest:
     reductions: tuple[Reduction, ...] = ()
     scan: Scan | None = None
     ordered: bool = False
+    part: str = ""
+    states: tuple[int, ...] = ()
 
     @property
     def reduces(self) -> bool:
@@ -190,6 +195,9 @@ class Nest:
         """The nest as lines of text."""
         loops = " ".join(f"i{d}<{n}" for d, n in enumerate(self.extents))
         kind = " (last loop reduces)" if self.reduces else ""
+        if self.part:
+            states = " ".join(f"b{b}" for b in self.states)
+            kind = f" ({self.part} of a long reduction, states in {states})"
         if self.scan is not None:
             kind = f" (last loop runs {self.scan.op.name})"
         lines = [f"nest {loops}{kind}{' in order' if self.ordered else ''}"]

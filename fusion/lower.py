@@ -13,6 +13,7 @@ from .index import Index, linearize, row_major, variable
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
 from .realize import is_loop_dot, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
+from .split import split_long
 from .tiles import RawNest, form_tiles
 
 __all__ = ["lower"]
@@ -117,7 +118,7 @@ class Lowering:
         raw = [self.finish(d) if isinstance(d, _Draft) else d for d in self.drafts]
         outputs = self._outputs()
         shared = {b.number for b in self.buffers if b.kind != "temporary"}
-        steps = form_tiles(raw, self.buffers, shared)
+        steps = split_long(form_tiles(raw, self.buffers, shared), self.buffers)
         reasons = {v: r for v, r in self.realization.reasons.items() if v in self.numbers}
         return Schedule(
             tuple(self.buffers),

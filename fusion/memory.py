@@ -23,6 +23,8 @@ def reads(step: Step) -> set[int]:
     """Buffers a step reads."""
     if isinstance(step, Nest):
         merged = {s.buffer for s in step.stores if s.how != "set"}
+        if step.part == "fold":
+            merged |= set(step.states)
         return merged | {i.buffer for i in step.tape if i.buffer >= 0}
     if isinstance(step, Tile):
         return set().union(*(reads(nest) for nest in step.nests))
@@ -34,7 +36,8 @@ def reads(step: Step) -> set[int]:
 def writes(step: Step) -> set[int]:
     """Buffers a step writes."""
     if isinstance(step, Nest):
-        return {s.buffer for s in step.stores}
+        states = set(step.states) if step.part == "blocks" else set()
+        return states | {s.buffer for s in step.stores}
     if isinstance(step, Tile):
         return set().union(*(writes(nest) for nest in step.nests))
     if isinstance(step, MatMul):

@@ -18,6 +18,7 @@ from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .machine import Code, compile_code
 from .pool import pool_address
+from .storage import block, new_array
 from .work import extent_and_pieces, step_cost
 
 __all__ = ["Plan", "compile_graph"]
@@ -71,7 +72,7 @@ class Plan:
             np.ascontiguousarray(literals[b.slot].array()) for b in self.constants
         ]
         self._constant_ids = [id(a) for a in self.constant_arrays]
-        self._result_specs = [(b.shape, b.dtype.numpy) for b in self.results]
+        self._result_specs = [(b.shape, b.dtype.numpy, b.nbytes) for b in self.results]
 
     def _assign_functions(self) -> None:
         """Give each native step its calls; nests of one form share a function."""
@@ -154,11 +155,11 @@ class Plan:
         IndexError, ZeroDivisionError
             As the ops of the graph say, for elements out of their domain.
         """
-        results = [np.empty(shape, dtype) for shape, dtype in self._result_specs]
+        results = [new_array(*spec) for spec in self._result_specs]
         try:
             arena = self._arenas.pop()
         except IndexError:
-            arena = np.empty(self.memory.size, np.uint8)
+            arena = block(self.memory.size)
         ids = [*map(id, arrays), *map(id, results), *self._constant_ids]
         pool = pool_address(threads) if threads > 1 else 0
         table = self._table(threads if pool else 1)

@@ -8,6 +8,7 @@ from math import prod
 from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
+from ..fusion.split import BLOCK
 
 __all__ = ["extent_and_pieces", "step_cost"]
 
@@ -29,6 +30,9 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
     first = nests[0]
+    if first.part == "blocks":
+        blocks = -(-first.extents[0] // BLOCK)
+        return blocks, min(PIECES_EACH * threads, blocks) if threads > 1 else 1
     inner = first.reduces or first.scan is not None  # the last loop is not shared
     if len(first.extents) == inner:
         return 1, 1

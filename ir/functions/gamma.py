@@ -28,7 +28,7 @@ def gammaln(x: Any) -> Value:
     Notes
     -----
     Within 1 ulp for x > 0, also around the zeros 1 and 2; for x < 0 within 1 ulp of the larger of
-    result and 1. The derivative is :func:`digamma`. Formulas: ``ir/scalar/gamma_functions.py``.
+    result and 1. The derivative is :func:`digamma`. Formulas: ``ir/scalar/log_gamma.py``.
 
     Examples
     --------

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..graph import Value, make
 from ..location import at_user_line
-from ..scalar import gamma_functions
+from ..scalar import log_gamma
+from ..scalar import polygamma as _polygamma
 from .domains import between, with_params
 from .elementwise import elementwise
 from .operands import inexact_operands
@@ -38,7 +39,7 @@ def _lgamma_value(x: Any) -> Any:
             steps = np.where(low, steps * y, steps)
             y = np.where(low, y + 1, y)
         value = (y - 0.5) * (np.log(y) - 1) - 0.5 + np.log(2 * _PI) / 2
-        for k, b in enumerate(gamma_functions.bernoulli(10), 1):
+        for k, b in enumerate(_polygamma.bernoulli(10), 1):
             value = value + np.longdouble(b.numerator) / b.denominator / (
                 (2 * k * (2 * k - 1)) * y ** (2 * k - 1)
             )
@@ -55,7 +56,7 @@ LGAMMA = elementwise(
     "lgamma",
     kinds="f",
     reference=_lgamma_value,
-    scalar=gamma_functions.lgamma,
+    scalar=log_gamma.lgamma,
     partials=(lambda t, x, out: scale(t, polygamma(0, x)),),
     doc="log|gamma(x)| (DLMF 5.2.1); +inf at the poles 0, -1, ...",
     samples=between((0.3, 9)),
@@ -81,13 +82,13 @@ def _polygamma_value(x: Any, *, n: int) -> Any:
             y = np.where(low, y + 1, y)
         tail = -np.log(y) if n == 0 else math.factorial(n - 1) / y**n
         tail = tail + factorial / (2 * y ** (n + 1))
-        for k, b in enumerate(gamma_functions.bernoulli(10), 1):
+        for k, b in enumerate(_polygamma.bernoulli(10), 1):
             rising = math.factorial(2 * k + n - 1) / np.longdouble(math.factorial(2 * k))
             tail = tail + np.longdouble(b.numerator) / b.denominator * rising / y ** (2 * k + n)
         value = (total + tail) * (-1) ** (n + 1)
         # polygamma(n, x) = (-1)^n polygamma(n, 1 - x) - (d/dx)^n pi cot(pi x)
         cotangent = 1 / np.tan((wide - np.rint(wide)) * _PI)
-        wave = sum(c * cotangent**k for k, c in enumerate(gamma_functions.cotangent_derivative(n)))
+        wave = sum(c * cotangent**k for k, c in enumerate(_polygamma.cotangent_derivative(n)))
         reflected = (-1) ** n * value - wave * _PI ** (n + 1)
         whole = wide == np.rint(wide)
         reflected = np.where(whole, np.inf if n % 2 else np.nan, reflected)
@@ -101,7 +102,7 @@ POLYGAMMA = elementwise(
     "polygamma",
     kinds="f",
     reference=_polygamma_value,
-    scalar=gamma_functions.polygamma,
+    scalar=_polygamma.polygamma,
     partials=(lambda t, x, out, n: scale(t, polygamma(n + 1, x)),),
     doc="Derivative number n of digamma (DLMF 5.15.1), n = 0 digamma itself.",
     samples=with_params(between((0.3, 9)), *({"n": n} for n in range(4))),

@@ -25,6 +25,7 @@ __all__ = [
     "log1p_sum",
     "log2",
     "log_near",
+    "log_sum",
     "not_positive_normal",
     "positive_bits",
     "split",
@@ -115,6 +116,17 @@ def log(h: Handler[V], x: V) -> V:
     low = h.fma(exponent, h.const(f.ln2_low, dtype), h.add(low, rest))
     result = h.add(high, low)
     return _with_special(h, x, special, result, x)
+
+
+def log_sum(h: Handler[V], x: V) -> tuple[V, V]:
+    """``log(x)`` as an unevaluated sum; only for x positive and normal."""
+    dtype = h.dtype(x)
+    f = format_of(dtype)
+    k, m = split(h, h.bitcast(x, f.integer), dtype)
+    exponent = h.convert(k, dtype)
+    near, rest = log_near(h, h.sub(m, h.const(1.0, dtype)))
+    high, low = fast_two_sum(h, h.mul(exponent, h.const(f.ln2_high, dtype)), near)
+    return fast_two_sum(h, high, h.fma(exponent, h.const(f.ln2_low, dtype), h.add(low, rest)))
 
 
 def log1p_sum(h: Handler[V], x: V, x_low: V | None, extra: V | None = None) -> tuple[V, V, V]:

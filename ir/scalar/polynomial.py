@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .vocabulary import Handler, V
 
-__all__ = ["even_odd", "fast_two_sum", "horner", "table_horner", "two_sum"]
+__all__ = ["even_odd", "fast_two_sum", "horner", "table_horner", "two_product", "two_sum"]
 
 
 def horner(h: Handler[V], x: V, coefficients: Sequence[float]) -> V:
@@ -51,3 +51,9 @@ def two_sum(h: Handler[V], x: V, y: V) -> tuple[V, V]:
     total = h.add(x, y)
     part = h.sub(total, x)
     return total, h.add(h.sub(x, h.sub(total, part)), h.sub(y, part))
+
+
+def two_product(h: Handler[V], x: V, y: V) -> tuple[V, V]:
+    """``x y`` exactly, as a rounded product and its error."""
+    product = h.mul(x, y)
+    return product, h.fma(x, y, h.neg(product))

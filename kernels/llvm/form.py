@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from ...fusion.index import Index, Mod, Quotient, Var
 from ...fusion.loops import Instruction, Nest
+from ...fusion.split import BLOCK
 
 __all__ = ["BLOCK", "LANES", "WIDTH", "Form", "form_of"]
 
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
-BLOCK = 1024  # elements that one set of accumulators adds up
 BAKED = 16
 
 
@@ -111,6 +111,8 @@ def form_of(nest: Nest) -> Form:
     lines += [numbering.integer(n) for n in nest.extents]
     lines += [numbering.instruction(i) for i in nest.tape]
     lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
+    if nest.part:
+        lines.append(f"{nest.part} {[numbering.buffer(b) for b in nest.states]}")
     if nest.scan is not None:
         lines.append(f"scan {nest.scan.op.name} {nest.scan.elements}")
     lines += [

@@ -18,10 +18,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...fusion.split import state_dtypes
 from ...ir.dtypes import DType, bool_, int64
 from .form import BLOCK, LANES, WIDTH, Form
 from .handler import LLVMHandler, Typed, llvm_type
-from .memory import I64
+from .memory import I64, address, load, store
 from .monoids import Monoid, monoid_of
 from .nest import NestEmitter, Scope
 
@@ -55,7 +56,11 @@ class ReduceEmitter(NestEmitter):
 
     def build(self) -> Any:
         outer = list(range(self.reduce_loop))
-        if self.form.strategy == "rows":
+        if self.nest.part == "blocks":
+            self.descend([], 0, Scope(), frozenset(), self._share_of_blocks, self.after)
+        elif self.nest.part == "fold":
+            self.descend([], 0, Scope(), frozenset(), self._fold_blocks, self.after)
+        elif self.form.strategy == "rows":
             self.descend(outer, 0, Scope(), frozenset(), self._row, self.after)
         else:
             self._in_columns(outer)
@@ -197,6 +202,49 @@ class ReduceEmitter(NestEmitter):
         return state
 
     # -- the stack of blocks --------------------------------------------------------------------
+
+    def _share_of_blocks(self, scope: Scope) -> None:
+        """Blocks ``low .. high`` of a long reduction: their states go to the state buffers."""
+        b = self.builder
+        stop = self.integer(self.nest.extents[0])
+        with self.loop(self.low, self.high) as number:
+            first = b.mul(number, I64(BLOCK))
+            end = b.add(first, I64(BLOCK))
+            end = b.select(b.icmp_signed("<", end, stop), end, stop)
+            states = self._block(Scope(scope), first, end)
+            for (base, size), x in zip(self._state_places(), _elements(states), strict=True):
+                store(self.scalar, address(b, base, number, size), x)
+
+    def _fold_blocks(self, scope: Scope) -> None:
+        """Merge the states of all blocks, in the order in which a single thread would."""
+        b = self.builder
+        extent = self.integer(self.nest.extents[0])
+        count = b.sdiv(b.add(extent, I64(BLOCK - 1)), I64(BLOCK))
+        stack = self._slots(LEVELS, 1)
+        with self.loop(I64(0), count) as number:
+            states: list[State] = []
+            places = iter(self._state_places())
+            for monoid, reduction in zip(self.monoids, self.nest.reductions, strict=True):
+                source = self.nest.tape[reduction.value].dtype
+                parts: list[Typed] = []
+                for dtype in state_dtypes(reduction, source):
+                    base, size = next(places)
+                    x = load(self.scalar, address(b, base, number, size), dtype)
+                    parts.extend(x if type(x) is tuple else [x])
+                assert len(parts) == len(monoid.parts)
+                states.append(tuple(parts))
+            self._push(stack, number, states, self.scalar, I64(0), I64(1))
+        self._finish(scope, self._fold_stack(stack, count, self.scalar), self.scalar)
+
+    def _state_places(self) -> list[tuple[Any, int]]:
+        """Address and element size of each state buffer."""
+        sizes = [
+            dtype.itemsize
+            for r in self.nest.reductions
+            for dtype in state_dtypes(r, self.nest.tape[r.value].dtype)
+        ]
+        bases = [self._bases[number] for number in self.nest.states]
+        return list(zip(bases, sizes, strict=True))
 
     def _push(
         self, stack: Any, number: Any, states: list[State], h: LLVMHandler, lane: Any, pitch: Any
@@ -420,3 +468,12 @@ def _take(b: Any, x: Typed, places: list[Any]) -> Typed:
 
 def _lanes() -> Any:
     return ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
+
+
+def _elements(states: list[State]) -> list[Any]:
+    """States as elements of their buffers: the parts of a complex sum are one number."""
+    found: list[Any] = []
+    for state in states:
+        same = len(state) == 2 and state[0].dtype is state[1].dtype and state[0].dtype.is_floating
+        found.extend([state] if same else state)
+    return found

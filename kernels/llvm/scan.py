@@ -40,39 +40,50 @@ class ScanEmitter(NestEmitter):
             return I64(0), self.integer(self.nest.extents[loop])
         return super().bounds(loop)
 
-    def _step(self, h: Any, carry: Any, elements: list[Any], first: Any) -> Any:
-        """The next running result; the first one is the last element itself."""
+    def _step(self, h: Any, carry: Any, elements: list[Any]) -> Any:
         op = self.scan.op
-        pair = not isinstance(carry, Typed)
-        program = op.complex_scalar if pair else op.scalar
-        new, start = program(h, carry, *elements), elements[-1]  # type: ignore[misc]
-        if pair:
-            return tuple(h.select(first, s, n) for s, n in zip(start, new, strict=True))
-        return h.select(first, start, new)
+        program = op.complex_scalar if type(carry) is tuple else op.scalar
+        return program(h, carry, *elements)  # type: ignore[misc]
 
     def _row(self, scope: Scope) -> None:
+        """One recurrence: its first place apart, so that the loop carries nothing but the step."""
         b, h = self.builder, self.scalar
-        dtype = self.nest.tape[self.scan.elements[-1]].dtype
-        parts = (dtype.real, dtype.real) if dtype.is_complex else (dtype,)
-        with b.goto_entry_block():
-            slots = [b.alloca(llvm_type(part, 1)) for part in parts]
-        for slot, part in zip(slots, parts, strict=True):
-            b.store(h.const(0, part).value, slot)
-        with self.loop(*self.bounds(self.scan_loop)) as k:
-            inner = self.enter(scope, self.scan_loop, k)
-            tape = range(len(self.nest.tape))
-            self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
-            old = [
-                Typed(b.load(slot, typ=llvm_type(part, 1)), part)
-                for slot, part in zip(slots, parts, strict=True)
-            ]
-            carry = tuple(old) if dtype.is_complex else old[0]
-            first = h.eq(Typed(k, int64), h.const(0, int64))
-            elements = [inner.values[n] for n in self.scan.elements]
-            result = self._step(h, carry, elements, first)
-            for slot, x in zip(slots, result if dtype.is_complex else [result], strict=True):
-                b.store(x.value, slot)
-            self._finish(inner, result, False)
+        stop = self.integer(self.nest.extents[self.scan_loop])
+        first = self._place(scope, I64(0))
+        carry = first.values[self.scan.elements[-1]]
+        self._finish(first, carry, False)
+        parts = list(carry) if type(carry) is tuple else [carry]
+        before = b.block
+        head, body = b.append_basic_block("scan"), b.append_basic_block("body")
+        done = b.append_basic_block("done")
+        b.branch(head)
+        b.position_at_end(head)
+        k = b.phi(I64)
+        k.add_incoming(I64(1), before)
+        phis = []
+        for x in parts:
+            phi = b.phi(llvm_type(x.dtype, 1))
+            phi.add_incoming(x.value, before)
+            phis.append(phi)
+        b.cbranch(b.icmp_signed("<", k, stop), body, done)
+        b.position_at_end(body)
+        inner = self._place(scope, k)
+        old = [Typed(phi, x.dtype) for phi, x in zip(phis, parts, strict=True)]
+        elements = [inner.values[n] for n in self.scan.elements]
+        result = self._step(h, tuple(old) if type(carry) is tuple else old[0], elements)
+        self._finish(inner, result, False)
+        for phi, x in zip(phis, result if type(carry) is tuple else [result], strict=True):
+            phi.add_incoming(x.value, b.block)
+        k.add_incoming(b.add(k, I64(1)), b.block)
+        b.branch(head)
+        b.position_at_end(done)
+
+    def _place(self, scope: Scope, k: Any) -> Scope:
+        """The elements at place ``k`` of a row."""
+        inner = self.enter(scope, self.scan_loop, k)
+        tape = range(len(self.nest.tape))
+        self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
+        return inner
 
     def _column(self, scope: Scope) -> None:
         """One vector of recurrences at one place of the scan loop."""
@@ -88,7 +99,12 @@ class ScanEmitter(NestEmitter):
         place = address(b, self._bases[store.buffer], before, dtype.itemsize)
         carry = load_row(h, place, dtype, known)
         elements = [self.operand(n, True, scope) for n in self.scan.elements]
-        self._finish(scope, self._step(h, carry, elements, first), True)
+        new, start = self._step(h, carry, elements), elements[-1]
+        if type(carry) is tuple:
+            result: Any = tuple(h.select(first, s, n) for s, n in zip(start, new, strict=True))
+        else:
+            result = h.select(first, start, new)
+        self._finish(scope, result, True)
 
     def enter(self, scope: Scope, loop: int, i: Any) -> Scope:
         if loop == self.scan_loop:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from plans import loads, nests, run, schedule_of, tiles
@@ -242,8 +244,6 @@ return b3""",
 
 def normalized(text):
     """Terms of a sum in one order: which comes first is an accident of how it was made."""
-    import re
-
     def ordered(match):
         return "[" + " + ".join(sorted(match.group(1).split(" + "))) + "]"
 

@@ -1,4 +1,4 @@
-"""How the coefficients of ``ir/scalar/gamma_functions.py`` were made.
+"""How the coefficients of ``ir/scalar/log_gamma.py`` and ``polygamma.py`` were made.
 
 ``python tests/ir/scalar/gamma_tables.py`` (half a minute, with gmpy2) fits every table anew, by the
 exchange of ``minimax_tables.py``, and says whether the package has the same numbers.
@@ -9,7 +9,7 @@ from typing import Any
 import mpmath as mp
 from minimax_tables import fit
 
-from tilegrad.ir.scalar import gamma_functions
+from tilegrad.ir.scalar import log_gamma, polygamma
 
 mp.mp.prec = 200
 
@@ -64,10 +64,10 @@ def digamma_far() -> tuple[list[float], float]:
 
 def main() -> None:
     tables = [
-        ("near 2", gamma_functions.NEAR_TWO, near_two()),
-        ("Stirling", gamma_functions.STIRLING, stirling()),
-        ("digamma", gamma_functions.DIGAMMA, digamma_near_zero()),
-        ("digamma far", gamma_functions.DIGAMMA_FAR, digamma_far()),
+        ("near 2", log_gamma.NEAR_TWO, near_two()),
+        ("Stirling", log_gamma.STIRLING, stirling()),
+        ("digamma", polygamma.DIGAMMA, digamma_near_zero()),
+        ("digamma far", polygamma.DIGAMMA_FAR, digamma_far()),
     ]
     for name, have, (found, error) in tables:
         print(f"{name}: error 2^{error:.1f}, {'same' if tuple(found) == have else found}")

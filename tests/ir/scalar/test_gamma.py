@@ -4,7 +4,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from tilegrad.ir.scalar.gamma_functions import digamma, lgamma, polygamma
+from tilegrad.ir.scalar.log_gamma import lgamma
+from tilegrad.ir.scalar.polygamma import digamma, polygamma
 from tilegrad.kernels.llvm.evaluate import evaluate
 
 DTYPES = [np.float64, np.float32]

@@ -1,0 +1,59 @@
+"""Memory for results and arenas: large blocks are used again instead of asking the system.
+
+A fresh block of 32 MB costs the kernel thousands of page faults, more than adding up its numbers.
+Blocks that nobody refers to any more are therefore kept, up to a bound, and handed out again: a
+block is free when the pool holds the only reference to it, so arrays, their views and exported
+buffers keep it alive as usual.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LARGE", "block", "new_array", "release"]
+
+LARGE = 256 * 1024  # smaller blocks come fast from the allocator
+KEPT = 512 * 1024 * 1024  # most bytes kept in all
+
+_blocks: list[np.ndarray[Any, Any]] = []
+_lock = threading.Lock()
+_ALONE = 3  # references to a free block: the list, the loop variable, getrefcount's argument
+
+
+def block(nbytes: int) -> np.ndarray[Any, Any]:
+    """``nbytes`` bytes, uninitialized."""
+    if nbytes < LARGE:
+        return np.empty(nbytes, np.uint8)
+    with _lock:
+        for k, candidate in enumerate(_blocks):
+            if candidate.nbytes == nbytes and sys.getrefcount(candidate) == _ALONE:
+                _blocks.append(_blocks.pop(k))  # most recently used last
+                return candidate
+        fresh = np.empty(nbytes, np.uint8)
+        _blocks.append(fresh)
+        _make_room()
+        return fresh
+
+
+def _make_room() -> None:
+    """Let go of the least recently used blocks beyond the bound; their users keep them."""
+    total = sum(b.nbytes for b in _blocks)
+    while total > KEPT and len(_blocks) > 1:
+        total -= _blocks.pop(0).nbytes
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> np.ndarray[Any, Any]:
+    """An uninitialized array in C order; ``nbytes`` is its size."""
+    if nbytes < LARGE:
+        return np.empty(shape, dtype)
+    return block(nbytes).view(dtype).reshape(shape)
+
+
+def release() -> None:
+    """Give all kept blocks back (those in use live on with their users)."""
+    with _lock:
+        _blocks.clear()
