@@ -8,6 +8,7 @@ and become strides; an operand whose axes cannot be seen that way is copied once
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def _peel(v: Value, lowering: Lowering) -> tuple[Value, list[int]]:
 def _one_stride(extents: Sequence[int], strides: Sequence[int]) -> int | None:
     """The stride of several axes seen as one, or None."""
     pairs = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
-    for (_, outer), (n, inner) in zip(pairs, pairs[1:], strict=False):
+    for (_, outer), (n, inner) in pairwise(pairs):
         if outer != inner * n:
             return None
     return pairs[-1][1] if pairs else 0

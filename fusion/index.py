@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 __all__ = [
     "Atom",
@@ -76,7 +75,7 @@ class Dynamic:
         return f"%{self.number}"
 
 
-Atom = Union[Var, Quotient, Mod, Dynamic]
+Atom = Var | Quotient | Mod | Dynamic
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +124,7 @@ class Index:
         for atom, coefficient in self.terms:
             (rest if coefficient % divisor else whole).append((atom, coefficient))
         part = Index(self.const % divisor, tuple(rest))
-        quotient = Index(
-            self.const // divisor, tuple((atom, c // divisor) for atom, c in whole)
-        )
+        quotient = Index(self.const // divisor, tuple((atom, c // divisor) for atom, c in whole))
         low, high = part.range()
         if low >= 0 and high < divisor:
             return quotient, part

@@ -13,7 +13,7 @@ It is complete: the code of a plan is a function of the schedule alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from ..ir.dtypes import DType
 from ..ir.graph import Literal, Node, Op, Value
@@ -288,7 +288,7 @@ class HostCall:
         return [f"host {outs} = {self.node.op.name}({args})  # {self.reason}"]
 
 
-Step = Union[Nest, Tile, MatMul, HostCall]
+Step = Nest | Tile | MatMul | HostCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ..ir.ops.operands import convert
 from .contraction import matmul_step
 from .index import Index, linearize, row_major, variable
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
-from .realize import is_loop_dot, native_scatter, realize, weight
+from .realize import is_loop_dot, is_product, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
 from .split import split_long
 from .tiles import RawNest, form_tiles
@@ -147,8 +147,8 @@ class Lowering:
             return
         if not any(v.size for v in node.outputs):
             return
-        is_product = name == "dot" and not node.param("contract")[0]
-        if kind in ("elementwise", "view") or name in _POINTWISE or is_product:
+        product = name == "dot" and is_product(node)
+        if kind in ("elementwise", "view") or name in _POINTWISE or product:
             self.place_loop(node.out, node.out.shape, ())
         elif kind == "reduction":
             self.place_loop(node.out, node.inputs[0].shape, _axes(node))
@@ -379,7 +379,9 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def _broadcast_product(node: Node) -> Value:
     """``x * y`` over (batch, free x, free y, contracted) axes of a contraction."""
-    wide = OPS["sum"].accumulator(node.types[0].dtype)
+    accumulator = OPS["sum"].accumulator
+    assert accumulator is not None
+    wide = accumulator(node.types[0].dtype)
     x, y = (convert(v, wide) for v in node.inputs)
     contract, batch = node.param("contract"), node.param("batch")
     free_x = tuple(d for d in range(x.ndim) if d not in contract[0] and d not in batch[0])

@@ -47,7 +47,7 @@ def writes(step: Step) -> set[int]:
 
 
 def plan_memory(schedule: Schedule) -> MemoryPlan:
-    """First fit over the steps in order: a place is free again after the last step that reads it."""
+    """First fit over the steps in order: a place is free after the last step that reads it."""
     scratch = {s.buffer for t in schedule.steps if isinstance(t, Tile) for s in t.scratch}
     last: dict[int, int] = {}
     for k, step in enumerate(schedule.steps):

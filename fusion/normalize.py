@@ -61,9 +61,7 @@ def _prefix(loops: list[int], extents: list[int], rows: int) -> int:
     return 0
 
 
-def _assign(
-    group: list[int], extents: list[int], new: list[int], atoms: dict[Atom, Index]
-) -> None:
+def _assign(group: list[int], extents: list[int], new: list[int], atoms: dict[Atom, Index]) -> None:
     sizes = [extents[d] for d in group]
     loop = variable(len(new), prod(sizes))
     new.append(prod(sizes))
@@ -133,9 +131,7 @@ def _recombine(index: Index) -> Index:
         if isinstance(atom, Mod):
             whole = Quotient(atom.numerator, atom.divisor)
             if terms.get(whole) == coefficient * atom.divisor:
-                without = tuple(
-                    (a, c) for a, c in result.terms if a is not atom and a != whole
-                )
+                without = tuple((a, c) for a, c in result.terms if a is not atom and a != whole)
                 result = Index(result.const, without) + atom.numerator * coefficient
                 return _recombine(result)
     return result

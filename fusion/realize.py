@@ -13,7 +13,16 @@ from math import prod
 from ..ir.graph import Graph, Node, Op, Value
 from .record import is_inlined_leaf
 
-__all__ = ["Realization", "is_loop_dot", "native_scatter", "realize", "under_transposes", "weight", "weight_of"]
+__all__ = [
+    "Realization",
+    "is_loop_dot",
+    "is_product",
+    "native_scatter",
+    "realize",
+    "under_transposes",
+    "weight",
+    "weight_of",
+]
 
 # At most this many nodes are inlined into one value: bounds compile time and recursion.
 MOST_INLINED = 160
@@ -21,10 +30,45 @@ MOST_INLINED = 160
 EXPENSIVE = 6
 
 _CHEAP = frozenset(
-    "neg add sub mul abs sign signbit floor ceil trunc rint convert where maximum minimum eq ne lt "
-    "le gt ge and or xor not real imag complex conj alias stop_gradient copysign scale".split()
+    {
+        "neg",
+        "add",
+        "sub",
+        "mul",
+        "abs",
+        "sign",
+        "signbit",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "convert",
+        "where",
+        "maximum",
+        "minimum",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "real",
+        "imag",
+        "complex",
+        "conj",
+        "alias",
+        "stop_gradient",
+        "copysign",
+        "scale",
+    }
 )
-_DIVISIONS = frozenset("div sqrt unscale rsqrt integer_power shift_left shift_right".split())
+_DIVISIONS = frozenset(
+    {"div", "sqrt", "unscale", "rsqrt", "integer_power", "shift_left", "shift_right"}
+)
 
 
 def weight(node: Node) -> int:
@@ -39,6 +83,11 @@ def weight_of(op: Op) -> int:
     if op.name in _CHEAP:
         return 1
     return 5 if op.name in _DIVISIONS else 20
+
+
+def is_product(node: Node) -> bool:
+    """Whether a contraction sums over one element at most: a product of two values."""
+    return all(node.inputs[0].shape[d] == 1 for d in node.param("contract")[0])
 
 
 def is_loop_dot(node: Node) -> bool:
@@ -121,7 +170,7 @@ def _by_kind(node: Node, result: Realization) -> None:
         result.add(node.out, "result of a reduction")
     elif kind == "cumulative" or (name == "scatter" and native_scatter(node)):
         result.add(node.out, f"result of {name}")
-    elif name == "dot" and not node.param("contract")[0]:
+    elif name == "dot" and is_product(node):
         return  # an outer product is computed where it is read
     elif name == "dot" and is_loop_dot(node):
         result.add(node.out, "result of a contraction")

@@ -76,9 +76,7 @@ class Recorder:
             found = self._known[instruction] = len(self.tape)
             self.tape.append(instruction)
             integer = instruction.dtype.is_integer or instruction.dtype.is_bool
-            self.intervals.append(
-                interval_of(instruction, self.intervals) if integer else (0, -1)
-            )
+            self.intervals.append(interval_of(instruction, self.intervals) if integer else (0, -1))
         return found
 
     def reduced(self, value: Value, number: int) -> None:
@@ -385,9 +383,7 @@ def _concat(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
 def _gather(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
     x, *index_arrays = node.inputs
     lead = index_arrays[0].ndim if index_arrays else 0
-    source, inside = r.positions(
-        node, x.shape, index_arrays, indices[:lead], indices[lead:], guard
-    )
+    source, inside = r.positions(node, x.shape, index_arrays, indices[:lead], indices[lead:], guard)
     value = r.value(x, source, r.both(guard, inside))
     if inside < 0:
         return value
@@ -467,19 +463,17 @@ def _dynamic_slice(r: Recorder, node: Node, indices: Indices, guard: int) -> int
 
 
 def _product(r: Recorder, node: Node, indices: Indices, guard: int) -> int:
-    """A contraction of no axes is a product; others are realized and never get here."""
+    """A contraction over one element is a product; others are realized and never get here."""
     contract, batch = node.param("contract"), node.param("batch")
-    if contract[0]:
-        raise UnsupportedError("dot: has no loop-level rule", op="dot", device="cpu")
     lead = len(batch[0])
     rest = iter(indices[lead:])
     factors = []
-    for v, batched in zip(node.inputs, batch, strict=True):
+    for v, summed, batched in zip(node.inputs, contract, batch, strict=True):
         at = [Index(0)] * v.ndim
         for place, d in enumerate(batched):
             at[d] = indices[place]
         for d in range(v.ndim):
-            if d not in batched:
+            if d not in batched and d not in summed:
                 at[d] = next(rest)
         factors.append(r.value(v, tuple(at), guard))
     dtype = node.types[0].dtype

@@ -99,9 +99,9 @@ def _is_by_rows(nest: Nest, rows: int) -> bool:
         return False
     inner = nest.reduces or nest.scan is not None
     if inner and len(nest.extents) == 2:
+        elements = (i.index for i in nest.tape if i.kind == "load" and i.index is not None)
         return not any(
-            i.kind == "load" and i.index is not None and i.index.coefficient(0) == 1
-            for i in nest.tape
+            e.coefficient(0) == 1 and (e.depends_on(1) or e.dynamics()) for e in elements
         )
     return len(nest.extents) > inner
 

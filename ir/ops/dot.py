@@ -89,15 +89,28 @@ def _dot_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Any:
     at_x, at_y = tuple(range(nb, nb + nx)), tuple(range(nb + nx, cotangent.ndim))
     x_bar = y_bar = None
     if linear[0]:
-        part = make(DOT, (cotangent, y), contract=(at_y, fy), batch=(at_batch, by))
-        # Its axes: batch, free of x, then the contracted axes in y's order.
-        contracted = tuple(cx[cy.index(d)] for d in sorted(cy))
-        x_bar = _place(part, (*bx, *fx, *contracted))
+        # Its axes besides batch and the free ones of x: the contracted ones, in y's order.
+        rest = tuple(cx[cy.index(d)] for d in sorted(cy))
+        x_bar = _contracted((cotangent, y), (at_y, fy), (at_batch, by), (bx, fx, rest))
     if linear[1]:
-        part = make(DOT, (cotangent, x), contract=(at_x, fx), batch=(at_batch, bx))
-        contracted = tuple(cy[cx.index(d)] for d in sorted(cx))
-        y_bar = _place(part, (*by, *fy, *contracted))
+        rest = tuple(cy[cx.index(d)] for d in sorted(cx))
+        y_bar = _contracted((cotangent, x), (at_x, fx), (at_batch, bx), (by, fy, rest))
     return x_bar, y_bar
+
+
+def _contracted(
+    factors: tuple[Value, Value], contract: Pair, batch: Pair, to: tuple[Axes, Axes, Axes]
+) -> Value:
+    """A contraction whose axes (batch, free of the first, free of the second) go to ``to``.
+
+    The factors change places when that saves the transpose: a weight's gradient ``x' c`` is made
+    as it lies in memory.
+    """
+    lead, first, second = to
+    if (*lead, *second, *first) == tuple(range(len(lead) + len(first) + len(second))):
+        swapped = make(DOT, factors[::-1], contract=contract[::-1], batch=batch[::-1])
+        return _place(swapped, (*lead, *second, *first))
+    return _place(make(DOT, factors, contract=contract, batch=batch), (*lead, *first, *second))
 
 
 def _place(x: Value, to: Axes) -> Value:

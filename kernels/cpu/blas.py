@@ -7,7 +7,7 @@ arguments are Fortran's, all by reference, integers 32 bits wide.
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -27,7 +27,7 @@ _I32, _I8 = ir.IntType(32), ir.IntType(8)
 _X, _Y, _C, _STEPS, _TRANSPOSE, _SIZES, _LEADING, _ADDRESS = 0, 1, 2, 3, 6, 8, 11, 14
 
 
-@lru_cache(maxsize=None)
+@cache
 def routine_address(name: str) -> int:
     """Address of a BLAS routine of SciPy."""
     from scipy.linalg import cython_blas

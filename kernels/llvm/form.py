@@ -144,9 +144,13 @@ def _strategy(nest: Nest) -> tuple[str, int | None]:
         return "rows", reduced
     score = {reduced: 0, outer: 0}
     for i in nest.tape:
-        if i.kind == "load" and i.index is not None:
+        index = i.index
+        # What is read once a row or once a column does not matter.
+        if i.kind != "load" or index is None:
+            continue
+        if index.dynamics() or all(map(index.depends_on, score)):
             for loop in score:
-                if i.index.coefficient(loop) == 1:
+                if index.coefficient(loop) == 1:
                     score[loop] += 1
     columns = nest.extents[outer] >= WIDTH and (
         score[outer] > score[reduced]

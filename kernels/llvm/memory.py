@@ -9,8 +9,17 @@ from llvmlite import ir
 from ...ir.dtypes import DType, int64
 from .handler import LLVMHandler, Typed, llvm_type
 
-__all__ = ["I64", "POINTER", "address", "load", "load_lanes", "load_row", "store", "store_lanes",
-           "store_row"]
+__all__ = [
+    "I64",
+    "POINTER",
+    "address",
+    "load",
+    "load_lanes",
+    "load_row",
+    "store",
+    "store_lanes",
+    "store_row",
+]
 
 I64 = ir.IntType(64)
 I32 = ir.IntType(32)

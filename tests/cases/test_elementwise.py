@@ -55,7 +55,8 @@ def test_intdiv(dtype):
     same_bits(r, wrapped([x % y for x, y in pairs], dtype))
     same_bits(q2, q)
     same_bits(r2, r)
-    same_bits(wrapped([x * y + z for x, y, z in zip(*map(np.ndarray.tolist, (q, b, r)))], dtype), a)
+    with np.errstate(over="ignore"):
+        same_bits(q * b + r, a)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -168,7 +169,7 @@ def test_intpowneg_and_all_other_powers(dtype):
 
 
 def test_intdefault():
-    assert tg.arange(7).dtype == tg.array([1, 2]).dtype == tg.array(3).dtype == "int64"
+    assert tg.arange(7).dtype == tg.array([1, 2]).dtype == tg.array(3).dtype == tg.int64
     y = in_every_way(lambda k: 1 / 256**k, np.arange(1, 7))
     np.testing.assert_array_equal(y, [2.0**-k for k in range(8, 49, 8)])
     same_bits(tg.jit(lambda: 1 / 256 ** tg.arange(1, 7))(), y)
@@ -199,7 +200,7 @@ def test_expsub(name, low, high, dtype, rng):
 
 
 def test_expsub_given_values():
-    assert float(tg.exp(-740.0)) == 84 * 5e-324
+    assert float(tg.exp(-740.0)) == 85 * 5e-324  # 84.78 steps
     assert abs(float(tg.cosh(710.4)) / 1.6663642832806496e308 - 1) < 4.5e-16
     assert float(tg.sinh(-710.4)) == -float(tg.sinh(710.4))
 

@@ -165,7 +165,14 @@ def test_exact_types_are_loops(dtype):
 
 
 @pytest.mark.parametrize(
-    "shapes", [((30,), (30,)), ((40, 30), (30,)), ((30,), (30, 20)), ((1, 30), (30, 20)), ((40, 30), (30, 1))]
+    "shapes",
+    [
+        ((30,), (30,)),
+        ((40, 30), (30,)),
+        ((30,), (30, 20)),
+        ((1, 30), (30, 20)),
+        ((40, 30), (30, 1)),
+    ],
 )
 def test_products_with_a_vector_are_loops_that_fuse(shapes):
     types = [(s, "f8") for s in shapes]

@@ -244,6 +244,7 @@ return b3""",
 
 def normalized(text):
     """Terms of a sum in one order: which comes first is an accident of how it was made."""
+
     def ordered(match):
         return "[" + " + ".join(sorted(match.group(1).split(" + "))) + "]"
 

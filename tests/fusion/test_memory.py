@@ -31,7 +31,9 @@ def schedules(draw):
     """Schedules of nests that read what was written before; each buffer is written once."""
     buffers, steps, written = [], [], []
     for _ in range(draw(st.integers(1, 4))):
-        buffers.append(Buffer(len(buffers), "input", float64, (draw(st.integers(0, 40)),), len(buffers)))
+        buffers.append(
+            Buffer(len(buffers), "input", float64, (draw(st.integers(0, 40)),), len(buffers))
+        )
         written.append(len(buffers) - 1)
     for _ in range(draw(st.integers(1, 15))):
         sources = draw(st.lists(st.sampled_from(written), max_size=3, unique=True))

@@ -250,10 +250,9 @@ def test_the_interval_of_an_op_encloses_its_values(name):
 def test_intervals_narrow():
     recorder, number = _recorded((0, 9))
     step = recorder.const(3, int16)
+
     def of(name, *args):
-        return recorder.intervals[
-            recorder.emit(Instruction("op", int16, args, op=ops.OPS[name]))
-        ]
+        return recorder.intervals[recorder.emit(Instruction("op", int16, args, op=ops.OPS[name]))]
 
     assert of("add", number, step) == (3, 12)
     assert of("mul", number, step) == (0, 27)

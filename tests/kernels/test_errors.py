@@ -36,7 +36,9 @@ def test_any_index_out_of_range_at_any_place(index, count):
     for place in {0, count // 2, count - 1}:
         i = np.zeros(count, int)
         i[place] = index
-        with pytest.raises(IndexError, match=f"index {index} is out of bounds for axis 0 with size 3"):
+        with pytest.raises(
+            IndexError, match=f"index {index} is out of bounds for axis 0 with size 3"
+        ):
             run(lambda x, i: ops.gather(x, i), X, i)
 
 
@@ -96,7 +98,9 @@ def test_integer_division_by_zero(name, dtype):
     for place in (0, 9, 19):
         bad = y.copy()
         bad[place] = 0
-        with pytest.raises(ZeroDivisionError, match=f"{name}: expected integer divisors other than 0"):
+        with pytest.raises(
+            ZeroDivisionError, match=f"{name}: expected integer divisors other than 0"
+        ):
             run(function, x, bad)
 
 
@@ -115,7 +119,9 @@ def test_smallest_integer_by_minus_one_wraps_without_a_trap():
 
 
 def test_floating_division_by_zero_is_a_value():
-    got = run(lambda x: (ops.floor_divide(x, 0.0), ops.remainder(x, 0.0)), np.array([1.0, -1.0, 0.0]))
+    got = run(
+        lambda x: (ops.floor_divide(x, 0.0), ops.remainder(x, 0.0)), np.array([1.0, -1.0, 0.0])
+    )
     with np.errstate(all="ignore"):
         assert np.array_equal(got[0], np.array([1.0, -1.0, 0.0]) // 0.0, equal_nan=True)
     assert np.isnan(got[1]).all()
@@ -199,7 +205,11 @@ def test_masked_lanes_of_the_last_vector_are_not_checked():
 def test_both_branches_of_where_are_computed_and_checked():
     """``where`` chooses between values: that an index must be valid is stated in its docs."""
     with pytest.raises(IndexError):
-        run(lambda x, i: ops.where(ops.lt(i, 3), ops.gather(x, i), 0.0), np.arange(3.0), np.array([0, 5]))
+        run(
+            lambda x, i: ops.where(ops.lt(i, 3), ops.gather(x, i), 0.0),
+            np.arange(3.0),
+            np.array([0, 5]),
+        )
 
 
 def test_of_two_faults_one_is_reported():

@@ -7,6 +7,7 @@ import pytest
 from plans import graph_of, nests, plan_of, run, schedule_of
 
 from tilegrad.ir import ops
+from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.ops.shape import broadcast, reshape, transpose
 from tilegrad.kernels import machine
 from tilegrad.kernels.llvm.form import BAKED, form_of
@@ -53,8 +54,6 @@ def test_shared_code_has_the_values_of_code_of_its_own(name):
     for shapes in (first, second):
         arrays = [rng.standard_normal(s) for s in shapes]
         expected = graph_of(function, *arrays)
-        from tilegrad.ir.interpret import interpret_graph
-
         np.testing.assert_allclose(
             run(function, *arrays), interpret_graph(expected, arrays)[0], rtol=1e-12, atol=1e-13
         )
@@ -80,7 +79,8 @@ def test_different_code_has_different_keys(name):
 def test_another_dtype_is_another_form():
     function = lambda x: x + x  # noqa: E731
     forms = {
-        form_of(nests(schedule_of(function, ((40,), d)))[0]).key for d in ("f8", "f4", "i8", "u8", "c8")
+        form_of(nests(schedule_of(function, ((40,), d)))[0]).key
+        for d in ("f8", "f4", "i8", "u8", "c8")
     }
     assert len(forms) == 5
 
@@ -104,7 +104,11 @@ def test_extents_that_equal_other_numbers_of_the_nest():
     for n in (17, 18, 34, 51, 68, 1024, 1025):
         x = np.arange(float(17 * n)).reshape(17, n)
         i = np.array([16, 0, -17])
-        got = run(lambda x, i: ops.gather(ops.slice_axis(x, 1, 17, None) if x.shape[1] > 17 else x, i), x, i)
+        got = run(
+            lambda x, i: ops.gather(ops.slice_axis(x, 1, 17, None) if x.shape[1] > 17 else x, i),
+            x,
+            i,
+        )
         assert np.array_equal(got, (x[:, 17:] if n > 17 else x)[i])
         with pytest.raises(IndexError, match="index 17 is out of bounds"):
             run(lambda x, i: ops.gather(x, i), x, np.array([17]))
@@ -119,7 +123,9 @@ def test_steps_of_one_form_share_a_function():
     assert len(plan.functions) <= len(plan.schedule.steps)
     x = np.random.default_rng(0).standard_normal((40, 400))
     for k, got in enumerate(plan.run([x]), 1):
-        np.testing.assert_allclose(got, x[:, 20 * k + 17 : 20 * k + 57].sum(1), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(
+            got, x[:, 20 * k + 17 : 20 * k + 57].sum(1), rtol=1e-13, atol=1e-13
+        )
 
 
 def test_the_form_does_not_depend_on_names_or_numbers_of_buffers():
@@ -135,3 +141,30 @@ def test_a_reshape_of_another_split_is_run_with_its_own_divisor():
         x = np.arange(600.0).reshape(20, 30)
         got = run(lambda x, s=shape: reshape(transpose(x), s) * 2.0, x)
         assert np.array_equal(got, x.T.reshape(shape) * 2.0)
+
+
+def _scaled_rows(x, a, b):
+    """Two values a row beside one element: the vectors still run along the row."""
+    return ops.sum_(x * broadcast(a, x.shape, (0,)) + broadcast(b, x.shape, (0,)), 1)
+
+
+STRATEGIES = {
+    "rows": (lambda x: ops.sum_(x, 1), [((40, 100), "f8")]),
+    "columns": (lambda x: ops.sum_(x, 0), [((40, 100), "f8")]),
+    "rows with values": (_scaled_rows, [((40, 100), "f8"), ((40,), "f8"), ((40,), "f8")]),
+    "columns of rows picked": (
+        lambda x, i: ops.sum_(ops.gather(x, i), 0),
+        [((40, 100), "f8"), ((50,), "i8")],
+    ),
+    "rows of rows picked": (
+        lambda x, i: ops.sum_(ops.gather(x, i), 1),
+        [((40, 100), "f8"), ((50,), "i8")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_vectors_run_along_memory(name):
+    function, types = STRATEGIES[name]
+    nest = nests(schedule_of(function, *types))[-1]
+    assert form_of(nest).strategy == name.split()[0]

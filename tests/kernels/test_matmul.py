@@ -99,7 +99,10 @@ def test_an_empty_inner_dimension_gives_zeros(dtype):
     for left, right in (((3, 0), (0, 4)), ((2, 3, 0), (2, 0, 4)), ((0,), (0,)), ((3, 0), (0,))):
         x, y = np.zeros(left, dtype), np.zeros(right, dtype)
         same(run(ops.matmul, x, y), np.asarray(x @ y))
-        same(run(lambda x, y: ops.matmul(ops.not_(x) if dtype == "?" else x + 1, y), x, y), np.asarray(x @ y))
+        same(
+            run(lambda x, y: ops.matmul(ops.not_(x) if dtype == "?" else x + 1, y), x, y),
+            np.asarray(x @ y),
+        )
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i8"])
@@ -112,7 +115,10 @@ def test_empty_results(dtype):
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_general_values_to_rounding(dtype):
     rng = np.random.default_rng(3)
-    x, y = rng.standard_normal((30, 200)).astype(dtype), rng.standard_normal((200, 25)).astype(dtype)
+    x, y = (
+        rng.standard_normal((30, 200)).astype(dtype),
+        rng.standard_normal((200, 25)).astype(dtype),
+    )
     got = run(ops.matmul, x, y)
     exact = x.astype("f8") @ y.astype("f8")
     bound = 200 * np.finfo(dtype).eps * (abs(x).astype("f8") @ abs(y).astype("f8"))
@@ -132,7 +138,12 @@ def test_expressions_around_a_product():
 
     def function(x, y):
         z = x + 1.0
-        return ops.matmul(z, y * 2.0) - 1.0, ops.sum_(z, 0), transpose(z), ops.matmul(transpose(y), transpose(z))
+        return (
+            ops.matmul(z, y * 2.0) - 1.0,
+            ops.sum_(z, 0),
+            transpose(z),
+            ops.matmul(transpose(y), transpose(z)),
+        )
 
     got = run(function, x, y)
     expected = (x + 1) @ (y * 2) - 1, (x + 1).sum(0), (x + 1).T, y.T @ (x + 1).T
@@ -170,7 +181,13 @@ def test_the_square_of_a_matrix_and_its_gram_matrices():
 
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_products_touch_only_their_matrices(dtype, monkeypatch):
-    cases = [((5, 7), (7, 3)), ((1, 7), (7, 3)), ((3, 0), (0, 4)), ((4, 5, 7), (4, 7, 3)), ((8,), (8,))]
+    cases = [
+        ((5, 7), (7, 3)),
+        ((1, 7), (7, 3)),
+        ((3, 0), (0, 4)),
+        ((4, 5, 7), (4, 7, 3)),
+        ((8,), (8,)),
+    ]
     for left, right in cases:
         x, y = draw(left, dtype), draw(right, dtype, 1)
         plan = plan_of(ops.matmul, x, y)
@@ -183,5 +200,9 @@ def test_products_touch_only_their_matrices(dtype, monkeypatch):
 
 def test_a_product_of_mixed_types_converts():
     x, y = draw((3, 4), "f4"), draw((4, 2), "i8")
-    got = run(lambda x, y: ops.matmul(ops.convert(x, as_dtype("f8")), ops.convert(y, as_dtype("f8"))), x, y)
+    got = run(
+        lambda x, y: ops.matmul(ops.convert(x, as_dtype("f8")), ops.convert(y, as_dtype("f8"))),
+        x,
+        y,
+    )
     same(got, x.astype("f8") @ y)

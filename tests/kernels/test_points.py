@@ -235,7 +235,10 @@ ROWS = {
         lambda v: v + np.arange(4.0)[:, None],
         V,
     ),
-    "iota alone": (lambda: iota((3, 7), 1, int32), lambda: np.tile(np.arange(7, dtype="i4"), (3, 1))),
+    "iota alone": (
+        lambda: iota((3, 7), 1, int32),
+        lambda: np.tile(np.arange(7, dtype="i4"), (3, 1)),
+    ),
     # empties
     "empty": (lambda a: a + 1.0, lambda a: a + 1.0, np.zeros((0, 3))),
     "empty by empty": (lambda a: transpose(a) * 2.0, lambda a: a.T * 2.0, np.zeros((3, 0, 2))),
@@ -362,7 +365,9 @@ def test_bools_combine_and_select():
 
 def test_real_and_imaginary_parts_are_taken_apart_and_joined():
     z = A + 1j * B.T
-    re, im, both = run(lambda z: (ops.real(z), ops.imag(z), ops.complex_(ops.imag(z), ops.real(z))), z)
+    re, im, both = run(
+        lambda z: (ops.real(z), ops.imag(z), ops.complex_(ops.imag(z), ops.real(z))), z
+    )
     same(re, z.real)
     same(im, z.imag)
     same(both, z.imag + 1j * z.real)

@@ -18,7 +18,18 @@ from tilegrad.ir.passes.manager import optimize
 from tilegrad.kernels import plan as plan_module
 from tilegrad.kernels.plan import compile_graph
 
-MOVING = ("reshape", "transpose", "broadcast", "slice", "pad", "concat", "gather", "sum", "max", "add")
+MOVING = (
+    "reshape",
+    "transpose",
+    "broadcast",
+    "slice",
+    "pad",
+    "concat",
+    "gather",
+    "sum",
+    "max",
+    "add",
+)
 
 
 def some(count):

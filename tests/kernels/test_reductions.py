@@ -140,9 +140,7 @@ def test_an_expression_reduces_as_its_stored_value_does():
 def test_the_order_does_not_depend_on_what_else_is_reduced():
     """Alone, in company of other rows, and beside other reductions: the same bits."""
     x = draw((33, 1300), "f8")
-    together, _, _ = run(
-        lambda x: (ops.sum_(x, 1), ops.max_(x, 1), ops.sum_(x * x, 1)), x
-    )
+    together, _, _ = run(lambda x: (ops.sum_(x, 1), ops.max_(x, 1), ops.sum_(x * x, 1)), x)
     for k in (0, 17, 32):
         same(run(lambda r: ops.sum_(r, 0), x[k]), together[k])
     columns = run(lambda x: ops.sum_(x, 0), np.ascontiguousarray(x.T))
@@ -213,7 +211,8 @@ def test_extrema_of_infinities_have_the_first_place(layout, value):
     shape, (axis,), _ = LAYOUTS[layout]
     x = np.full(shape(40), value)
     most, where, least, there = run(
-        lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.min_(x, axis), ops.argmin(x, axis)), x
+        lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.min_(x, axis), ops.argmin(x, axis)),
+        x,
     )
     assert (most == value).all()
     assert (least == value).all()
@@ -230,7 +229,12 @@ def test_nan_wins_and_the_first_one_is_the_place(layout, dtype):
         x = rng.standard_normal(shape(n)).astype(dtype)
         x[rng.random(x.shape) < 3 / n] = np.nan
         most, where, least, there = run(
-            lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.min_(x, axis), ops.argmin(x, axis)),
+            lambda x: (
+                ops.max_(x, axis),
+                ops.argmax(x, axis),
+                ops.min_(x, axis),
+                ops.argmin(x, axis),
+            ),
             x,
         )
         assert np.array_equal(most, x.max(axis), equal_nan=True)
@@ -277,7 +281,9 @@ def test_a_reduction_of_padding_and_concat():
     x = draw((6, 30), "f8")
 
     def function(x):
-        joined = ops.concat([ops.pad(x, 1.0, (0, 2), (0, 3)), ops.flip(ops.pad(x, 0, (0, 0), (0, 5)), 0)], 1)
+        joined = ops.concat(
+            [ops.pad(x, 1.0, (0, 2), (0, 3)), ops.flip(ops.pad(x, 0, (0, 0), (0, 5)), 0)], 1
+        )
         return ops.sum_(joined, 1), ops.sum_(joined, 0)
 
     joined = np.concatenate(

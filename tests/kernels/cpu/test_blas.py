@@ -27,7 +27,9 @@ def contractions(draw):
     counts = [draw(st.integers(0, 2)) for _ in range(4)]  # batch, free x, free y, contracted
     names = iter(LETTERS)
     batch, free_x, free_y, inner = ([next(names) for _ in range(n)] for n in counts)
-    extents = {a: draw(st.sampled_from((1, 2, 3, 5, 4, 0))) for a in batch + free_x + free_y + inner}
+    extents = {
+        a: draw(st.sampled_from((1, 2, 3, 5, 4, 0))) for a in batch + free_x + free_y + inner
+    }
     x = draw(st.permutations(batch + free_x + inner))
     y = draw(st.permutations(batch + free_y + inner))
     result = batch + [a for a in x if a in free_x] + [a for a in y if a in free_y]
@@ -103,7 +105,14 @@ FRAMES = [
 @pytest.mark.parametrize(("x", "y", "letters", "leading"), FRAMES)
 def test_frame_of_a_product(x, y, letters, leading):
     step = MatMul(
-        float64, 1, 4, 5, 6, Strided(0, 0, (0, *x)), Strided(1, 0, (0, *y)), Strided(2, 0, (24, 6, 1))
+        float64,
+        1,
+        4,
+        5,
+        6,
+        Strided(0, 0, (0, *x)),
+        Strided(1, 0, (0, *y)),
+        Strided(2, 0, (24, 6, 1)),
     )
     frame = matmul_frame(step)
     assert [chr(w) for w in frame[6:8]] == list(letters)
