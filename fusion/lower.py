@@ -145,7 +145,7 @@ class Lowering:
         name, kind = node.op.name, node.op.kind
         if not any(v in self.realization for v in node.outputs) or name in ("constant", "input"):
             return
-        if not any(v.size for v in node.outputs):
+        if not any(v.size for v in node.outputs) and name != "scatter":
             return
         product = name == "dot" and is_product(node)
         if kind in ("elementwise", "view") or name in _POINTWISE or product:
@@ -283,9 +283,7 @@ class Lowering:
             stack.extend((x, inside) for x in v.node.inputs)
         return found, len(seen)
 
-    def _nest_for(
-        self, draft: _Draft, reads: dict[Value, bool], length: int, needs: int
-    ) -> int:
+    def _nest_for(self, draft: _Draft, reads: dict[Value, bool], length: int, needs: int) -> int:
         """Position of a nest with the same loops whose results are all that a root waits for."""
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
@@ -338,9 +336,7 @@ class Lowering:
                 reductions.append(
                     Reduction(record.name, number, wide(source) if wide else source, root.dtype)
                 )
-                result = recorder.emit(
-                    Instruction("reduced", root.dtype, low=len(reductions) - 1)
-                )
+                result = recorder.emit(Instruction("reduced", root.dtype, low=len(reductions) - 1))
                 index = linearize(outer, row_major(root.shape))
                 stores.append(Store(self.buffer(root), index, result))
             else:
@@ -366,9 +362,9 @@ class Lowering:
             v = node.out
             inputs = [x for x in node.inputs if x not in self.realization and x not in found]
             work[node] = min(weight(node) + sum(work.get(x.node, 0) for x in inputs), 10_000)
-            if times.get(v, 0) > 1 and work[node] >= SHARED_WORK and v.node.op.kind != "view":
-                if v.size > 1:
-                    found[v] = f"computed in {times[v]} nests"
+            costly = work[node] >= SHARED_WORK and v.node.op.kind != "view" and v.size > 1
+            if costly and times.get(v, 0) > 1:
+                found[v] = f"computed in {times[v]} nests"
         return found
 
 
@@ -397,9 +393,7 @@ def _broadcast_product(node: Node) -> Value:
 
     lead = tuple(range(nb))
     tail = tuple(range(nb + nx + ny, nb + nx + ny + nc))
-    left = spread(
-        x, (*batch[0], *free_x, *contract[0]), (*lead, *range(nb, nb + nx), *tail)
-    )
+    left = spread(x, (*batch[0], *free_x, *contract[0]), (*lead, *range(nb, nb + nx), *tail))
     right = spread(
         y, (*batch[1], *free_y, *contract[1]), (*lead, *range(nb + nx, nb + nx + ny), *tail)
     )

@@ -97,7 +97,12 @@ def is_loop_dot(node: Node) -> bool:
 
 
 def native_scatter(node: Node) -> bool:
-    """Whether a scatter has loops of its own; bools merge by their NumPy reference."""
+    """Whether a scatter has loops of its own.
+
+    Bools merge by their NumPy reference, which also says what is wrong with updates of nothing.
+    """
+    if not node.types[0].size:
+        return False
     return not node.types[0].dtype.is_bool or node.param("how") == "set"
 
 
@@ -147,11 +152,28 @@ def realize(graph: Graph, nodes: Sequence[Node], extra: dict[Value, str]) -> Rea
         result.add(v, reason)
     for node in nodes:
         _by_kind(node, result)
-    inlined: dict[Node, frozenset[Node]] = {}
+    places = _places(nodes)
+    inlined: dict[Node, frozenset[int]] = {}
     work: dict[Node, int] = {}
     for node in nodes:
         _by_size(node, result, inlined, work)
+        if places.get(node, 0) > 1 and work[node] >= EXPENSIVE and node.op.kind == "elementwise":
+            result.add(node.out, "expensive and read at several places")
     return result
+
+
+def _places(nodes: Sequence[Node]) -> dict[Node, int]:
+    """At how many places relative to its own index a value is read, as far as views tell."""
+    direct: set[Node] = set()
+    count: dict[Node, int] = {}
+    for node in nodes:
+        for v in node.inputs:
+            if node.op.kind == "view" and node.op.name != "broadcast":
+                count[v.node] = count.get(v.node, 0) + 1
+            elif v.node not in direct:
+                direct.add(v.node)
+                count[v.node] = count.get(v.node, 0) + 1
+    return count
 
 
 def _by_kind(node: Node, result: Realization) -> None:
@@ -194,12 +216,21 @@ def _repeated(node: Node) -> list[tuple[Value, int]]:
 
 
 def _by_size(
-    node: Node, result: Realization, inlined: dict[Node, frozenset[Node]], work: dict[Node, int]
+    node: Node, result: Realization, inlined: dict[Node, frozenset[int]], work: dict[Node, int]
 ) -> None:
-    """Bound what is inlined, and do not repeat expensive work along a broadcast axis."""
+    """Bound what is inlined, and do not repeat expensive work along a broadcast axis.
 
-    def below(v: Value) -> frozenset[Node]:
-        return frozenset() if v in result else inlined.get(v.node, frozenset())
+    ``inlined`` holds a number for each node below at each place where it is read: a node under two
+    different views counts twice, since it is computed twice.
+    """
+
+    def below(v: Value) -> frozenset[int]:
+        if v in result:
+            return frozenset()
+        found = inlined.get(v.node, frozenset())
+        if node.op.kind == "elementwise":
+            return found
+        return frozenset([hash((number, id(node))) for number in found])
 
     for x, times in _repeated(node):
         if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
@@ -213,7 +244,7 @@ def _by_size(
             break
         result.add(largest, f"more than {MOST_INLINED} operations in one expression")
         merged = frozenset().union(*(below(v) for v in node.inputs))
-    inlined[node] = merged | {node}
+    inlined[node] = merged | {id(node)}
     work[node] = weight(node) + sum(
         0 if v in result else min(work.get(v.node, 0), 10_000) for v in node.inputs
     )

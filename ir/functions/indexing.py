@@ -27,7 +27,7 @@ from ..ops.selection import maximum, minimum, where
 from ..ops.shape import broadcast_to, reshape, transpose
 from ..ops.slicing import flip, pad, slice_
 from .arguments import fail, one_axis
-from .keys import Key, checked_index, read_key
+from .keys import Key, checked_index, read_key, traced_mask
 
 __all__ = [
     "index",
@@ -105,7 +105,8 @@ def index_update(x: Any, key: Any, values: Any, how: str = "set", *, mode: str =
     ----------
     x : array-like
     key
-        As for :func:`index`.
+        As for :func:`index`. A mask may be traced if the values have no axis along it: the update
+        is then ``where(mask, values, x)``.
     values : array-like
         Broadcast to the shape of ``x[key]``, of the dtype of ``x`` or a lower kind.
     how : {"set", "add", "multiply", "min", "max"}
@@ -117,6 +118,13 @@ def index_update(x: Any, key: Any, values: Any, how: str = "set", *, mode: str =
         fail(ValueError(f"index_update: expected one of {sorted(_NAMES)}, got {how!r}"))
     how = _NAMES[how]
     original = as_value(x)
+    masked = traced_mask(original, key)
+    if masked is not None:
+        mask, after = masked
+        change = as_value(values)
+        if change.ndim <= original.ndim - after:  # the same for all that the mask takes
+            change = broadcast_to(_fitted(change, original.shape[after:], original), original.shape)
+            return where(mask, _MERGE[how](original, change), original)
     value, where_ = read_key(original, key)
     change = _fitted(as_value(values), where_.shape, value)
     if 0 in where_.shape:

@@ -15,9 +15,9 @@ from ..ops.leaves import CONSTANT, constant
 from ..ops.operands import as_value, broadcast_shapes
 from ..ops.shape import broadcast_to, reshape
 from .arguments import fail, static_int
-from .concrete import concrete
+from .concrete import concrete, is_known
 
-__all__ = ["Key", "checked_index", "read_key"]
+__all__ = ["Key", "checked_index", "read_key", "traced_mask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,32 @@ def _item(item: Any) -> Any:
 
 def _is_array(item: Any) -> bool:
     return type(item) is Value
+
+
+def traced_mask(x: Value, key: Any) -> tuple[Value, int] | None:
+    """A traced bool mask, if that is all ``key`` says: laid out over ``x``, and its end axis.
+
+    Whole slices and an Ellipsis may stand beside it. How many elements it takes is not known, so
+    it is of use only where the result keeps the shape of ``x``.
+    """
+    items = [_item(item) for item in (key if type(key) is tuple else (key,))]
+    masks = [i for i in items if _is_array(i) and i.dtype is bool_ and i.ndim and not is_known(i)]
+    others = [item for item in items if not any(item is mask for mask in masks)]
+    whole = all(item is Ellipsis or item == slice(None) for item in others if not _is_array(item))
+    if len(masks) != 1 or not whole or any(_is_array(item) for item in others):
+        return None
+    (mask,) = masks
+    given = mask.ndim + sum(item is not Ellipsis for item in others)
+    if given > x.ndim or sum(item is Ellipsis for item in others) > 1:
+        return None  # an error that reading the key tells
+    axis = 0
+    for item in items:
+        if item is mask:
+            break
+        axis += x.ndim - given if item is Ellipsis else 1
+    _check_mask(x, mask, axis)
+    after = axis + mask.ndim
+    return broadcast_to(reshape(mask, mask.shape + (1,) * (x.ndim - after)), x.shape), after
 
 
 def read_key(x: Value, key: Any) -> tuple[Value, Key]:
@@ -208,7 +234,7 @@ def checked_index(x: Value, axis: int, item: Value) -> tuple[Value, bool]:
     return (index, True) if not wrong.size else (index, False)
 
 
-def _mask_places(x: Value, mask: Value, axis: int) -> tuple[np.ndarray[Any, Any], ...]:
+def _check_mask(x: Value, mask: Value, axis: int) -> None:
     extents = x.shape[axis : axis + mask.ndim]
     if mask.shape != extents:
         fail(
@@ -217,6 +243,10 @@ def _mask_places(x: Value, mask: Value, axis: int) -> tuple[np.ndarray[Any, Any]
                 f"{axis + mask.ndim - 1} of {x.type}, got {mask.type}"
             )
         )
+
+
+def _mask_places(x: Value, mask: Value, axis: int) -> tuple[np.ndarray[Any, Any], ...]:
+    _check_mask(x, mask, axis)
     return concrete(
         "index", "a bool mask (use where(mask, x, 0), or nonzero(mask, size=...))", mask
     ).nonzero()

@@ -162,9 +162,9 @@ def _strategy(nest: Nest) -> tuple[str, int | None]:
 def _scan_strategy(nest: Nest) -> tuple[str, int | None]:
     """Recurrences side by side in vectors when they lie side by side in memory."""
     across = len(nest.extents) - 2
-    if across >= 0 and nest.extents[across] >= WIDTH:
-        if nest.stores[0].index.coefficient(across) == 1:
-            return "scan columns", across
+    wide = across >= 0 and nest.extents[across] >= WIDTH
+    if wide and nest.stores[0].index.coefficient(across) == 1:
+        return "scan columns", across
     return "scan rows", None
 
 

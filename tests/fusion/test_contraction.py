@@ -140,7 +140,7 @@ def test_library_call(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_matrices_lie_inside_their_buffers(name):
-    """The last element that the call may touch exists, and unit strides are where BLAS wants them."""
+    """The last element that the call may touch exists, and one stride is 1 as BLAS wants it."""
     function, types, *_ = CALLS[name]
     schedule = schedule_of(function, *types)
     (step,) = products(schedule)

@@ -35,7 +35,7 @@ def log_sum_exp(x):
 
 
 def middle_axis(x):
-    """Rows of a three-dimensional array, reduced over the last axis and used over the middle one."""
+    """Rows of a three-dimensional array: reduced over the last axis, then over the middle one."""
     s = ops.sum_(ops.exp(x), 2)
     return x / broadcast(s, x.shape, (0, 1)), ops.max_(s, 1)
 
