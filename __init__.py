@@ -11,6 +11,7 @@ from .engine import tree
 from .engine.array import Array
 from .engine.array import evaluate as eval  # noqa: F401 - not for star imports
 from .engine.config import config
+from .engine.counters import counters
 from .engine.directional import jvp, linear_transpose, linearize, vjp
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
@@ -77,6 +78,7 @@ __all__ = [
     "complex64",
     "complex128",
     "config",
+    "counters",
     "e",
     "float32",
     "float64",

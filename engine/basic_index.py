@@ -10,7 +10,7 @@ from typing import Any
 
 from ..ir.functions.indexing import index
 from ..ir.graph import Node, Op, Params, Value
-from ..ir.location import user_location
+from ..ir.location import user_place
 from ..ir.ops.leaves import input_node
 from ..ir.types import TensorType
 
@@ -36,9 +36,9 @@ def read(x: Value, key: Any) -> Value:
         if len(_RECIPES) >= _MOST:
             _RECIPES.clear()
         recipe = _RECIPES[type, plain] = found
-    location = user_location()
+    place = user_place()
     for op, params, types in recipe:
-        x = Value(Node(op, (x,), params, types, location), 0)
+        x = Value(Node(op, (x,), params, types, place), 0)
     return x
 
 

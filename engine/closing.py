@@ -193,5 +193,5 @@ def graph_of(web: Web, names: Sequence[str] = (), title: str = "main") -> Graph:
 
     for node, operands in zip(web.nodes, web.operands, strict=True):
         inner = tuple([value(n) for n in operands])
-        rebuilt.append(Node(node.op, inner, node.params, node.types, node.location))
+        rebuilt.append(Node(node.op, inner, node.params, node.types, node.place))
     return Graph(tuple(inputs), tuple([value(n) for n in web.outputs]), title)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.dtypes import int64
 from ..ir.graph import Node, Op, Value
-from ..ir.location import at_user_line, user_location
+from ..ir.location import at_user_line, user_place
 from ..ir.ops.arithmetic import ADD, DIV, MUL, SUB
 from ..ir.ops.leaves import constant
 from ..ir.ops.shape import broadcast
@@ -77,7 +77,7 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
             ):
                 right = _scalar_like(other, t)
             if right is not None:
-                node = Node(op, (self._value, right), (), (t,), user_location())
+                node = Node(op, (self._value, right), (), (t,), user_place())
                 return self._pending(Value(node, 0), t)
         return function(name)(self, other) if _accepts(self, other) else NotImplemented
 
@@ -93,7 +93,7 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
         ):
             left = _scalar_like(other, t)
             if left is not None:
-                node = Node(op, (left, self._value), (), (t,), user_location())
+                node = Node(op, (left, self._value), (), (t,), user_place())
                 return self._pending(Value(node, 0), t)
         return function(name)(other, self) if _accepts(self, other) else NotImplemented
 

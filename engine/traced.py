@@ -13,6 +13,7 @@ from ..ir.location import at_user_line
 from ..ir.ops.leaves import constant
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
+from ..kernels.events import LISTENERS, tell
 from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
 from .config import config
@@ -192,6 +193,8 @@ def trace_program(
     title = f"jit({name})"
     trace = Trace(title)
     PLANS.stats.traces += 1
+    if LISTENERS:
+        tell(traces=1)
     with tracing(trace):
         inputs = [placeholder(t, n, trace) for t, n in zip(types, names, strict=True)]
         args, kwargs = put_together(spec, iter([wrap(x) for x in inputs]))

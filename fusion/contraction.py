@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ..ir.graph import Node, Value, make
 from ..ir.ops import OPS
-from .index import row_major
 from .loops import MatMul, Strided
 from .realize import dot_sizes
 
@@ -70,7 +69,7 @@ def _peel(v: Value, lowering: Lowering) -> tuple[Value, list[int]]:
         order = v.node.param("axes")
         axes = [order[d] for d in axes]
         v = v.node.inputs[0]
-    strides = row_major(v.shape)
+    strides = lowering.strides(v)
     return v, [strides[d] for d in axes]
 
 

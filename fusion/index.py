@@ -12,7 +12,8 @@ Expressions are simplified when they are made, with the ranges of their loop var
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from ..ir.records import record
 
 __all__ = [
     "Atom",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Var:
     """A loop variable: runs over ``0 .. extent - 1``. ``axis`` numbers the loops of a nest."""
 
@@ -41,7 +42,7 @@ class Var:
         return f"i{self.axis}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Quotient:
     """``numerator // divisor`` with a non-negative numerator."""
 
@@ -52,7 +53,7 @@ class Quotient:
         return f"({self.numerator})//{self.divisor}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Mod:
     """``numerator % divisor`` with a non-negative numerator."""
 
@@ -63,7 +64,7 @@ class Mod:
         return f"({self.numerator})%{self.divisor}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Dynamic:
     """A run-time integer: instruction ``number`` of the nest's tape; ``low <= value < high``."""
 
@@ -78,7 +79,7 @@ class Dynamic:
 Atom = Var | Quotient | Mod | Dynamic
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Index:
     """``const + sum(coefficient * atom for atom, coefficient in terms)``, no zero coefficients."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..ir.dtypes import DType
 from ..ir.graph import Literal, Node, Op, Value
+from ..ir.records import record
 from .index import Index
 
 __all__ = [
@@ -66,7 +67,7 @@ class Buffer:
         return f"b{self.number}: {self.dtype.short}[{extents}] {self.kind}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Instruction:
     """One scalar instruction; operands are numbers of earlier ones.
 
@@ -128,7 +129,7 @@ class Instruction:
         return text + (f" where %{self.guard}" if self.guard >= 0 else "")
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Store:
     """``buffer[index] = %value``, once an iteration of the loops that ``value`` lives in.
 

@@ -9,7 +9,8 @@ from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
 from .contraction import matmul_step
-from .index import Index, linearize, row_major, variable
+from .index import Index, linearize, variable
+from .layout import Axes, choose_orders, strides_of
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
 from .realize import is_loop_dot, is_product, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
@@ -47,16 +48,18 @@ _POINTWISE = ("gather", "dynamic_slice", "dynamic_update_slice", "iota")
 class _Draft:
     """A nest being assembled: roots over one iteration domain."""
 
-    def __init__(self, domain: tuple[int, ...], reduced: tuple[int, ...]) -> None:
+    def __init__(
+        self, domain: tuple[int, ...], reduced: tuple[int, ...], axes: Axes | None = None
+    ) -> None:
         self.domain = domain  # extents in the order of the operand's axes
         self.reduced = reduced  # axes that reduce
+        self.axes = axes or tuple(range(len(domain)))  # in the order of the loops
         self.roots: list[Value] = []
         self.length = 0  # values its roots compute, counted one by one
 
     @property
     def order(self) -> tuple[int, ...]:
-        outer = tuple(d for d in range(len(self.domain)) if d not in self.reduced)
-        return (*outer, *self.reduced)
+        return (*(d for d in self.axes if d not in self.reduced), *self.reduced)
 
     def indices(self) -> tuple[Index, ...]:
         """Loop variables by axis of the domain; loops are numbered outer first."""
@@ -75,6 +78,7 @@ class Lowering:
         self.graph = graph
         self.nodes = graph.nodes()
         self.realization = realize(graph, self.nodes, extra)
+        self.orders = choose_orders(graph, self.nodes, self.realization)
         self.buffers: list[Buffer] = []
         self.numbers: dict[Value, int] = {}
         self.constants: list[Literal] = []
@@ -96,6 +100,10 @@ class Lowering:
                 self.constants.append(v.node.param("literal"))
             self.buffers.append(Buffer(found, kind, v.dtype, v.shape, slot))
         return found
+
+    def strides(self, v: Value) -> tuple[int, ...]:
+        """Element strides of a value in its buffer."""
+        return strides_of(v, self.orders.get(v))
 
     def report(self, kind: type[Exception], message: str) -> int:
         entry = (kind, message)
@@ -188,10 +196,10 @@ class Lowering:
         at = list(draft.indices())
         if node.param("reverse"):
             at[axis] = at[axis] * -1 + (out.shape[axis] - 1)
-        recorder = Recorder(self.numbers, set(), self.report)
+        recorder = Recorder(self.numbers, set(), self.report, self.strides)
         elements = tuple(recorder.value(v, tuple(at)) for v in node.inputs)
         result = recorder.emit(Instruction("scanned", out.dtype))
-        store = Store(self.buffer(out), linearize(at, row_major(out.shape)), result)
+        store = Store(self.buffer(out), linearize(at, self.strides(out)), result)
         self.recorded.append(recorder.computed())
         extents = tuple(draft.domain[d] for d in draft.order)
         nest = Nest(extents, tuple(recorder.tape), (store,), scan=Scan(node.op, elements))
@@ -200,9 +208,9 @@ class Lowering:
     def copy_nest(self, source: Value, target: Value) -> RawNest:
         """``target`` (a buffer) becomes the elements of ``source``."""
         draft = _Draft(source.shape, ())
-        recorder = Recorder(self.numbers, set(), self.report)
+        recorder = Recorder(self.numbers, set(), self.report, self.strides)
         number = recorder.value(source, draft.indices())
-        index = linearize(draft.indices(), row_major(target.shape))
+        index = linearize(draft.indices(), self.strides(target))
         self.recorded.append(recorder.computed())
         store = Store(self.buffer(target), index, number)
         return RawNest(Nest(source.shape, tuple(recorder.tape), (store,)), 0)
@@ -211,14 +219,14 @@ class Lowering:
         """Updates written or merged at run-time positions, in index order."""
         x, updates, *index_arrays = node.inputs
         draft = _Draft(updates.shape, ())
-        recorder = Recorder(self.numbers, set(), self.report)
+        recorder = Recorder(self.numbers, set(), self.report, self.strides)
         at = draft.indices()
         lead = index_arrays[0].ndim
         value = recorder.value(updates, at)
         places, inside = recorder.positions(node, x.shape, index_arrays, at[:lead], at[lead:])
         store = Store(
             self.buffer(node.out),
-            linearize(places, row_major(x.shape)),
+            linearize(places, self.strides(node.out)),
             value,
             node.param("how"),
             inside,
@@ -249,7 +257,7 @@ class Lowering:
         """Add a root to the last nest that may compute it, else to a new one."""
         if root.size == 0:
             return
-        draft = _Draft(domain, reduced)
+        draft = _Draft(domain, reduced, self.orders.get(root) if not reduced else None)
         reads, length = self.reads(root)
         needs = max((self.home.get(v, -1) for v in reads), default=-1)
         chosen = self._nest_for(draft, reads, length, needs)
@@ -290,7 +298,9 @@ class Lowering:
             target = self.drafts[position]
             if not isinstance(target, _Draft) or target.length + length > LONGEST_TAPE:
                 continue
-            if target.domain != draft.domain or target.reduced != draft.reduced:
+            if target.domain != draft.domain or target.order != draft.order:
+                continue
+            if target.reduced != draft.reduced:
                 continue
             own = [here for v, here in reads.items() if self.home.get(v) == position]
             if all(own) and not (own and target.reduced):
@@ -301,7 +311,7 @@ class Lowering:
 
     def record(self, draft: _Draft, roots: Sequence[Value]) -> Recorder:
         """Record ``roots`` over the draft's loops; fills ``recorder.results``."""
-        recorder = Recorder(self.numbers, set(roots), self.report)
+        recorder = Recorder(self.numbers, set(roots), self.report, self.strides)
         at = draft.indices()
         if 0 in draft.domain:  # reductions of nothing: the loop that reads never runs
             recorder.results = [recorder.const(0, self._body(v).dtype) for v in roots]
@@ -337,10 +347,10 @@ class Lowering:
                     Reduction(record.name, number, wide(source) if wide else source, root.dtype)
                 )
                 result = recorder.emit(Instruction("reduced", root.dtype, low=len(reductions) - 1))
-                index = linearize(outer, row_major(root.shape))
+                index = linearize(outer, self.strides(root))
                 stores.append(Store(self.buffer(root), index, result))
             else:
-                index = linearize(draft.indices(), row_major(root.shape))
+                index = linearize(draft.indices(), self.strides(root))
                 stores.append(Store(self.buffer(root), index, number))
         extents = tuple(draft.domain[d] for d in draft.order)
         nest = Nest(extents, tuple(recorder.tape), tuple(stores), tuple(reductions))

@@ -48,6 +48,11 @@ def normalize(nest: Nest, reduce_loops: int, rows: int = 0) -> Nest:
                     group, delinearize(part, [extents[d] for d in group]), strict=True
                 ):
                     atoms[Var(d, extents[d])] = index
+    unchanged = tuple(new_extents) == nest.extents and all(
+        index.terms == ((loop, 1),) for loop, index in atoms.items()
+    )
+    if unchanged and not any(type(atom) is Mod for x in expressions for atom, _ in x.terms):
+        return nest
     return _rewrite(nest, tuple(new_extents), atoms)
 
 
@@ -111,15 +116,20 @@ def _mergeable(a: int, b: int, extent: int, expressions: list[Index]) -> bool:
 
 
 def _rewrite(nest: Nest, extents: tuple[int, ...], atoms: dict[Atom, Index]) -> Nest:
+    known: dict[Index, Index] = {}  # most accesses of a nest are alike
+
     def moved(index: Index) -> Index:
         # Merging needs each expression rebuilt as a whole: c*n*q + c*r is c times the new loop,
         # which divmod of the merged variable has taken apart.
-        return _recombine(index.map_atoms(lambda atom: atoms.get(atom)))
+        found = known.get(index)
+        if found is None:
+            found = known[index] = _recombine(index.map_atoms(atoms.get))
+        return found
 
     tape: list[Instruction] = [
         i if i.index is None else replace(i, index=moved(i.index)) for i in nest.tape
     ]
-    stores = tuple(replace(s, index=moved(s.index)) for s in nest.stores)
+    stores = tuple([replace(s, index=moved(s.index)) for s in nest.stores])
     return replace(nest, extents=extents, tape=tuple(tape), stores=stores)
 
 

@@ -16,7 +16,7 @@ from ..ir.dtypes import DType, bool_, int64
 from ..ir.errors import UnsupportedError
 from ..ir.graph import Literal, Node, Op, Value
 from ..ir.ops import OPS
-from .index import Dynamic, Index, linearize, reindex_reshape, row_major
+from .index import Dynamic, Index, linearize, reindex_reshape
 from .intervals import Interval, interval_of
 from .loops import Instruction
 
@@ -43,6 +43,8 @@ class Recorder:
         Values of this nest itself: computed here although they have a buffer.
     report : callable
         ``report(error class, message) -> number`` of an error that the tape may raise.
+    strides : callable
+        Element strides of a value that has a buffer.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class Recorder:
         buffers: Mapping[Value, int],
         inline: set[Value],
         report: Callable[[type[Exception], str], int],
+        strides: Callable[[Value], tuple[int, ...]],
     ) -> None:
+        self._strides = strides
         self.tape: list[Instruction] = []
         self.intervals: list[Interval] = []  # of each instruction; (0, -1): not an integer
         self.results: list[int] = []
@@ -116,7 +120,7 @@ class Recorder:
 
     def _load(self, v: Value, indices: Indices, guard: int) -> int:
         self.loads.setdefault(v, set()).add(indices)
-        index = linearize(indices, row_major(v.shape))
+        index = linearize(indices, self._strides(v))
         return self.emit(
             Instruction("load", v.dtype, buffer=self._buffers[v], index=index, guard=guard)
         )

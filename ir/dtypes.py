@@ -8,13 +8,13 @@ adopt the type of the array they meet, as long as they are of the same or a lowe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .errors import DTypeError
+from .records import record
 
 __all__ = [
     "ALL",
@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(eq=False)
 class DType:
-    """One element type.
+    """One element type; there is one object of each, so they compare by identity.
 
     Attributes
     ----------
@@ -111,6 +111,9 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self.name,)
 
     # NumPy accepts any object with a ``dtype`` attribute where it wants a dtype.
     @property

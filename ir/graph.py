@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import TilegradError
-from .location import Location, at_user_line, user_location
+from .location import Location, Place, at_user_line, location_of, user_place
+from .records import record
 from .types import Shape, TensorType
 
 if TYPE_CHECKING:
@@ -106,9 +107,9 @@ class Op:
         return f"<op {self.name}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@record(eq=False, weakref_slot=True)
 class Node:
-    """One application of an op.
+    """One application of an op; ``place`` tells where the user's program made it.
 
     ``memo`` is the one slot that may be written after construction, once and by the engine alone:
     the computed results of a node whose operands are all concrete. It never takes part in the
@@ -119,8 +120,13 @@ class Node:
     inputs: tuple[Value, ...]
     params: Params
     types: tuple[TensorType, ...]
-    location: Location | None = None
+    place: Place | None = None
     memo: Any = None
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line that made the node."""
+        return location_of(self.place)
 
     def param(self, name: str) -> Any:
         """The parameter called ``name``."""
@@ -142,7 +148,7 @@ class Node:
         return f"<{self.op.name}: {', '.join(map(str, self.types))}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(eq=False)
 class Value:
     """Result number ``index`` of ``node``. Equal when node (by identity) and index are.
 
@@ -225,7 +231,7 @@ class Literal:
 
 def make(op: Op, inputs: Sequence[Value], **params: Any) -> Value:
     """A new node of a one-result op, checked by its type rule; returns its value."""
-    return Value(make_node(op, inputs, **params), 0)
+    return Value(make_node(op, inputs, **params))
 
 
 def make_node(op: Op, inputs: Sequence[Value], **params: Any) -> Node:
@@ -237,8 +243,10 @@ def make_node(op: Op, inputs: Sequence[Value], **params: Any) -> Node:
         raise at_user_line(error) from None
     if type(types) is not tuple:
         types = (types,)
-    ordered = tuple(sorted(params.items())) if len(params) > 1 else tuple(params.items())
-    return Node(op, inputs, ordered, types, user_location())
+    ordered: Params = ()
+    if params:
+        ordered = tuple(sorted(params.items()) if len(params) > 1 else params.items())
+    return Node(op, inputs, ordered, types, user_place())
 
 
 def toposort(outputs: Iterable[Value], stop: Collection[Node] = ()) -> list[Node]:

@@ -25,7 +25,7 @@ def rebuild(node: Node, inputs: Sequence[Value]) -> Node:
     if any(new.type != old.type for new, old in zip(inputs, node.inputs, strict=True)):
         derived = node.op.infer(*[x.type for x in inputs], **dict(node.params))
         types = derived if type(derived) is tuple else (derived,)
-    return Node(node.op, inputs, node.params, types, node.location)
+    return Node(node.op, inputs, node.params, types, node.place)
 
 
 @no_collection()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from .dtypes import DType
+from .records import record
 
 __all__ = ["Shape", "TensorType", "describe"]
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class TensorType:
     """Shape and element type of a value.
 

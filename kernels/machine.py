@@ -2,108 +2,201 @@
 
 ``compile_code`` makes ``@njit`` of ::
 
-    def plan(table, first, last, arena, pool, threads, a0, a1, ...):
-        return kernel((table, first, ..., a1))
+    def plan(p0, p1, ...):
+        return kernel((p0, p1, ...))
 
 where ``kernel`` is an intrinsic whose code generator emits the step functions and the driver
-through llvmlite. Numba's own pass pipeline would spend most of the compile time on code that is
-already as it should be, so it is switched off for these libraries; the target machine still
-optimizes when it selects instructions.
+through llvmlite, and beside them an entry that Python calls (:mod:`.llvm.entry`). Numba's own pass
+pipeline would spend most of the compile time on code that is already as it should be, so it is
+switched off for these libraries; the target machine still optimizes when it selects instructions.
+
+The object file is kept on disk (:mod:`.cache`); a process that finds it there imports no numba.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..ir.dtypes import DType
+from .cache import store
+from .events import LISTENERS, tell
+from .fingerprint import entry_key, plan_key
 from .llvm.form import Form
+from .objects import is_loadable, load, python_function
 
 __all__ = ["Code", "compile_code", "compile_entry"]
 
+Emit = Callable[[Any, Any, Sequence[Any]], Any]
 
-@dataclass(frozen=True, slots=True)
+_CACHE: dict[Any, Code] = {}
+_LOCK = threading.RLock()
+# A fork waits until nothing is being compiled: LLVM's state must not be cut in half, nor the lock
+# be held in the child by a thread that is not there.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
 class Code:
-    """A compiled plan function; ``call`` takes Python integers only.
+    """A compiled plan function.
 
     Attributes
     ----------
     call : callable
-    library : object
-        Numba's library, for texts.
+        Takes objects and integers, by the kinds of its parameters; returns an integer.
     seconds : dict
-        Time spent emitting and compiling.
+        Time spent: ``emit`` and ``compile``, or ``load``.
     """
 
-    call: Callable[..., int]
-    library: Any
-    seconds: dict[str, float]
+    __slots__ = ("_emit", "_kinds", "_library", "call", "seconds")
 
+    def __init__(
+        self, call: Callable[..., int], seconds: dict[str, float], kinds: str, emit: Emit
+    ) -> None:
+        self.call = call
+        self.seconds = seconds
+        self._kinds = kinds
+        self._emit = emit
+        self._library: Any = None
 
-_CACHE: dict[Any, Code] = {}
-_LOCK = threading.RLock()
+    @property
+    def library(self) -> Any:
+        """Numba's library, for texts; code that came from disk is translated again for it."""
+        if self._library is None:
+            with _LOCK:
+                self._library = _translate("tilegrad", self._kinds, self._emit, {})
+        return self._library
 
 
 def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
-    """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays."""
+    """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays.
+
+    Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
+    """
     key = (arrays, *(f.key if isinstance(f, Form) else f for f in functions))
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
             found = _CACHE.get(key)
             if found is None:
-                found = _CACHE[key] = _compile(functions, arrays)
+                found = _CACHE[key] = _obtain(
+                    plan_key(functions, arrays),
+                    "oiioii" + "o" * arrays,
+                    lambda module, builder, values: _emit(module, builder, functions, values),
+                )
+                if LISTENERS:
+                    made = "compile" in found.seconds
+                    tell(compilations=int(made), loads=int(not made))
     return found
 
 
-def _compile(functions: Sequence[Form | DType], arrays: int) -> Code:
-    names = ["table", "first", "last", "arena", "pool", "threads"]
-    names += [f"a{k}" for k in range(arrays)]
-    return compile_entry(names, lambda builder, values: _emit(builder, functions, values))
+def compile_entry(name: str, kinds: str, emit: Emit) -> Code:
+    """Code made by ``emit(module, builder, values) -> i64 value``; ``name`` says what that is.
+
+    Parameters
+    ----------
+    name : str
+        Unique within this package.
+    kinds : str
+        A letter for each parameter, see :mod:`.llvm.entry`.
+    emit : callable
+        ``values`` are the parameters, an i64 each.
+    """
+    with _LOCK:
+        return _obtain(entry_key(name), kinds, emit)
 
 
-def compile_entry(names: Sequence[str], emit: Callable[[Any, Sequence[Any]], Any]) -> Code:
-    """A numba function of int64 arguments whose body is ``emit(builder, values) -> i64 value``."""
+def _obtain(key: str | None, kinds: str, emit: Emit) -> Code:
+    """From disk, or compiled and kept there."""
+    start = time.perf_counter()
+    block = store().get(key) if key is not None else None
+    if block is not None and is_loadable(block):
+        address = load(block, _symbol(key))
+        if address:
+            call = python_function("plan", address)
+            return Code(call, {"load": time.perf_counter() - start}, kinds, emit)
+    seconds: dict[str, float] = {}
+    symbol = _symbol(key)
+    library = _translate(symbol, kinds, emit, seconds)
+    block = library._get_compiled_object()
+    if key is not None and is_loadable(block):
+        store().put(key, block)
+    call = python_function("plan", library.get_pointer_to_function(symbol))
+    code = Code(call, seconds, kinds, emit)
+    code._library = library
+    return code
+
+
+def _symbol(key: str | None) -> str:
+    """Name of an entry; numba keeps all code under one roof, so it must be unique there."""
+    return f"tilegrad_{key}" if key is not None else f"tilegrad_unnamed_{time.perf_counter_ns()}"
+
+
+def _translate(symbol: str, kinds: str, emit: Emit, seconds: dict[str, float]) -> Any:
+    """Numba's library with the function that ``emit`` makes, and its entry of this name."""
     from numba import njit, types
     from numba.core import config
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
 
-    seconds = {"emit": 0.0}
+    seconds["emit"] = 0.0
 
     @intrinsic  # type: ignore[misc]  # numba is not typed
     def kernel(typing_context: Any, arguments: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             start = time.perf_counter()
-            result = emit(builder, [builder.extract_value(args[0], k) for k in range(len(names))])
+            context.active_code_library.enable_object_caching()
+            run = _emit_run(builder.module, symbol, kinds, emit)
+            values = [builder.extract_value(args[0], k) for k in range(len(kinds))]
+            result = builder.call(run, values)
             seconds["emit"] += time.perf_counter() - start
             return result
 
         return types.int64(arguments), generate
 
-    listed = ", ".join(names)
+    listed = ", ".join([f"p{k}" for k in range(len(kinds))])
     scope: dict[str, Any] = {"kernel": kernel}
     exec(f"def plan({listed}):\n    return kernel(({listed},))", scope)  # names made by us
-    signature = types.int64(*[types.int64] * len(names))
+    signature = types.int64(*[types.int64] * len(kinds))
     with global_compiler_lock:
         cpu_target.target_context.codegen()  # its target machine keeps numba's optimization level
         saved = config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE
         config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = type(config.OPT)("0"), 0, 0
         start = time.perf_counter()
         try:
-            dispatcher = njit([signature], nogil=True, no_cfunc_wrapper=True)(scope["plan"])
+            dispatcher = njit(
+                [signature], nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True
+            )(scope["plan"])
         finally:
             config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = saved
         seconds["compile"] = time.perf_counter() - start - seconds["emit"]
-    result = dispatcher.overloads[tuple(signature.args)]
-    return Code(result.entry_point, result.library, seconds)
+    return dispatcher.overloads[tuple(signature.args)].library
 
 
-def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]) -> Any:
+def _emit_run(module: Any, symbol: str, kinds: str, emit: Emit) -> Any:
+    """``i64 run(i64, ...)`` with the body that ``emit`` makes, and its entry."""
+    from llvmlite import ir
+
+    from .llvm.entry import emit_entry
+    from .llvm.memory import I64
+
+    run = ir.Function(module, ir.FunctionType(I64, [I64] * len(kinds)), f"{symbol}.run")
+    run.linkage = "internal"
+    builder = ir.IRBuilder(run.append_basic_block("entry"))
+    builder.ret(emit(module, builder, list(run.args)))
+    emit_entry(module, symbol, kinds, run)
+    return run
+
+
+def _emit(
+    module: Any, builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
+) -> Any:
     from .cpu.blas import emit_matmul
     from .llvm.driver import emit_driver
     from .llvm.nest import NestEmitter
@@ -111,7 +204,6 @@ def _emit(builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
     from .llvm.reduce import ReduceEmitter
     from .llvm.scan import ScanEmitter
 
-    module = builder.module
     outline = should_outline(f for f in functions if isinstance(f, Form))
     emitted = []
     for k, function in enumerate(functions):

@@ -13,7 +13,9 @@ from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
 from ..ir.dtypes import DType
 from ..ir.graph import Graph
-from .cpu.blas import matmul_frame
+from .cpu.blas import matmul_frame, thread_control
+from .cpu.library import fill
+from .events import LISTENERS, tell
 from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .machine import Code, compile_code
@@ -28,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 def compile_graph(graph: Graph) -> Plan:
     """A plan for a closed graph: scheduled, emitted, compiled (or found compiled)."""
+    if LISTENERS:
+        tell(plans=1)
     start = time.perf_counter()
     schedule = lower(graph)
     return Plan(schedule, time.perf_counter() - start)
@@ -71,7 +75,6 @@ class Plan:
         self.constant_arrays = [
             np.ascontiguousarray(literals[b.slot].array()) for b in self.constants
         ]
-        self._constant_ids = [id(a) for a in self.constant_arrays]
         self._result_specs = [(b.shape, b.dtype.numpy, b.nbytes) for b in self.results]
 
     def _assign_functions(self) -> None:
@@ -79,6 +82,7 @@ class Plan:
         self.functions: list[Form | DType] = []
         self.calls: list[list[tuple[int, tuple[int, ...]]]] = []
         self._numbers: dict[Any, int] = {}
+        self.uses_blas = any(isinstance(s, MatMul) for s in self.schedule.steps)
         for step in self.schedule.steps:
             if isinstance(step, HostCall):
                 continue
@@ -143,7 +147,9 @@ class Plan:
             steps += [extent, pieces, rest_at + len(rest), len(calls)]
             steps += [chunk, scratch_at, len(scratch), size]
             rest += words
-        return np.array([len(buffers), steps_at, *sources, *steps, *rest], dtype=np.int64)
+        control = thread_control() if self.uses_blas and pool_address(1) else (0, 0)
+        header = [len(buffers), steps_at, *control]
+        return np.array([*header, *sources, *steps, *rest], dtype=np.int64)
 
     # -- running --------------------------------------------------------------------------------
 
@@ -155,26 +161,40 @@ class Plan:
         IndexError, ZeroDivisionError
             As the ops of the graph say, for elements out of their domain.
         """
+        if LISTENERS:
+            self._tell()
         results = [new_array(*spec) for spec in self._result_specs]
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = block(self.memory.size)
-        ids = [*map(id, arrays), *map(id, results), *self._constant_ids]
-        pool = pool_address(threads) if threads > 1 else 0
+        everything = [*arrays, *results, *self.constant_arrays]
+        pool = pool_address(threads) if threads > 1 or self.uses_blas else 0
         table = self._table(threads if pool else 1)
         for segment in self._segments:
             if type(segment) is tuple:
                 assert self.code is not None
                 word = self.code.call(
-                    id(table), segment[0], segment[1], id(arena), pool, threads, *ids
+                    table, segment[0], segment[1], arena, pool, threads, *everything
                 )
                 if word:
                     self._raise(word)
             else:
-                self._run_on_host(segment, arrays, results, arena)
+                self._run_on_host(segment, arrays, results, arena, threads)
         self._arenas.append(arena)
         return self._outputs(arrays, results)
+
+    def _tell(self) -> None:
+        """What one run does, for those who count."""
+        cost = self.cost()
+        steps = self.schedule.steps
+        tell(
+            programs=1,
+            kernels=len(steps),
+            library_calls=sum(isinstance(s, HostCall) for s in steps),
+            bytes=cost["bytes"],
+            flops=cost["flops"],
+        )
 
     def _outputs(self, arrays: Sequence[Array], results: list[Array]) -> list[Array]:
         outputs = []
@@ -200,15 +220,16 @@ class Plan:
         return everything[k].reshape(b.shape)
 
     def _run_on_host(
-        self, step: HostCall, arrays: Sequence[Array], results: list[Array], arena: Array
+        self,
+        step: HostCall,
+        arrays: Sequence[Array],
+        results: list[Array],
+        arena: Array,
+        threads: int,
     ) -> None:
         operands = [self._view(n, arrays, results, arena) for n in step.arguments]
-        with np.errstate(all="ignore"):
-            values = step.node.op.reference(*operands, **dict(step.node.params))  # type: ignore[misc]
-        if not isinstance(values, tuple):
-            values = (values,)
-        for number, value in zip(step.results, values, strict=True):
-            self._view(number, arrays, results, arena)[...] = value
+        targets = [self._view(n, arrays, results, arena) for n in step.results]
+        fill(step.node, operands, targets, threads)
 
     def _raise(self, word: int) -> None:
         """Raise the error that a step reported: ``value << 16 | number``."""

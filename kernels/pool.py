@@ -48,7 +48,7 @@ class _Pool:
         """Have at least so many workers."""
         with self._lock:
             if self._worker is None:
-                self._worker = compile_entry(["pool"], _worker_body)
+                self._worker = compile_entry("worker", "i", _worker_body)
             while self.workers < min(workers, _MOST_WORKERS):
                 name = f"tilegrad-{self.workers}"
                 call = self._worker.call
@@ -56,7 +56,7 @@ class _Pool:
                 self.workers += 1
 
 
-def _worker_body(builder: Any, values: Any) -> Any:
+def _worker_body(module: Any, builder: Any, values: Any) -> Any:
     emit_worker(builder, values[0])
     return values[0]
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .events import LISTENERS, tell
+
 __all__ = ["LARGE", "block", "new_array", "release"]
 
 LARGE = 256 * 1024  # smaller blocks come fast from the allocator
@@ -27,16 +29,22 @@ _ALONE = 3  # references to a free block: the list, the loop variable, getrefcou
 def block(nbytes: int) -> np.ndarray[Any, Any]:
     """``nbytes`` bytes, uninitialized."""
     if nbytes < LARGE:
-        return np.empty(nbytes, np.uint8)
+        return _fresh(nbytes)
     with _lock:
         for k, candidate in enumerate(_blocks):
             if candidate.nbytes == nbytes and sys.getrefcount(candidate) == _ALONE:
                 _blocks.append(_blocks.pop(k))  # most recently used last
                 return candidate
-        fresh = np.empty(nbytes, np.uint8)
+        fresh = _fresh(nbytes)
         _blocks.append(fresh)
         _make_room()
         return fresh
+
+
+def _fresh(nbytes: int) -> np.ndarray[Any, Any]:
+    if LISTENERS:
+        tell(allocations=1, allocated_bytes=nbytes)
+    return np.empty(nbytes, np.uint8)
 
 
 def _make_room() -> None:
@@ -49,6 +57,8 @@ def _make_room() -> None:
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> np.ndarray[Any, Any]:
     """An uninitialized array in C order; ``nbytes`` is its size."""
     if nbytes < LARGE:
+        if LISTENERS:
+            tell(allocations=1, allocated_bytes=nbytes)
         return np.empty(shape, dtype)
     return block(nbytes).view(dtype).reshape(shape)
 

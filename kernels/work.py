@@ -9,6 +9,7 @@ from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
 from ..fusion.split import BLOCK
+from .cpu.blas import panels
 
 __all__ = ["extent_and_pieces", "step_cost"]
 
@@ -16,34 +17,40 @@ __all__ = ["extent_and_pieces", "step_cost"]
 # team of threads 2 us; a step is shared when each thread has ten times that to do.
 NANOSECONDS = 0.06
 WORTHWHILE = 20_000.0
-SMALLEST = 5_000.0  # of a piece
+SMALLEST = 5_000.0  # nanoseconds of a piece
+LONGEST = 10_000_000.0
 PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
 
 
 def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     """Iterations of a native step's outermost loop, and the pieces that threads share them in.
 
-    One piece when sharing costs more than it saves.
+    One piece when sharing costs more than it saves; else more than there are threads, and more in
+    a long step, threads or not: an interrupt is looked for between two pieces.
     """
     if isinstance(step, MatMul):
-        return step.batch, 1
+        extent = step.batch * panels(step)[0]
+        total = step.batch * step.rows * step.inner * step.columns * NANOSECONDS
+        return extent, extent if threads > 1 and total > WORTHWHILE else 1
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
     first = nests[0]
+    total = sum(_nest_work(n) for n in nests) * NANOSECONDS
+    wanted = int(total / LONGEST)
     if first.part == "blocks":
         blocks = -(-first.extents[0] // BLOCK)
-        return blocks, min(PIECES_EACH * threads, blocks) if threads > 1 else 1
+        wanted = max(wanted, PIECES_EACH * threads if threads > 1 else 1)
+        return blocks, min(wanted, blocks)
     inner = first.reduces or first.scan is not None  # the last loop is not shared
     if len(first.extents) == inner:
         return 1, 1
     extent = first.extents[0]
-    if threads < 2 or any(n.ordered for n in nests):
+    if any(n.ordered for n in nests):
         return extent, 1
-    total = sum(_nest_work(n) for n in nests) * NANOSECONDS
-    if total < WORTHWHILE:
-        return extent, 1
+    if threads > 1 and total >= WORTHWHILE:
+        wanted = max(wanted, min(PIECES_EACH * threads, int(total / SMALLEST)))
     most = extent // 512 if len(first.extents) == 1 else extent
-    return extent, max(1, min(PIECES_EACH * threads, most, int(total / SMALLEST)))
+    return extent, max(1, min(wanted, most))
 
 
 def _nest_work(nest: Nest) -> float:

@@ -58,15 +58,22 @@ def elementwise(
 
     def infer(*types: TensorType, **params: Any) -> TensorType:
         first = types[0]
+        dtype, weak = first.dtype, first.weak
         for t in types:
+            if t is first:
+                continue
             if t.shape != first.shape:
                 raise ShapeError(f"{name}: expected equal shapes, got {describe(types)}")
-            if t.dtype is not first.dtype:
+            if t.dtype is not dtype:
                 raise DTypeError(f"{name}: expected equal dtypes, got {describe(types)}")
-        if first.dtype.kind not in kinds:
-            raise DTypeError(f"{name}: is not defined for {first.dtype}; convert with astype")
-        out = result(first.dtype) if callable(result) else result or first.dtype
-        weak = all(t.weak for t in types) and out is not bool_
+            weak = weak and t.weak
+        if dtype.kind not in kinds:
+            raise DTypeError(f"{name}: is not defined for {dtype}; convert with astype")
+        out = dtype if result is None else result(dtype) if callable(result) else result
+        weak = weak and out is not bool_
+        # Types pass through a program as the same object: equal ones are told by a glance.
+        if out is dtype and weak is first.weak:
+            return first
         return TensorType(first.shape, out, weak)
 
     def jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:

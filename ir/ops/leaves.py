@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, bool_, complex128, float64, int64, uint64
+from ..dtypes import DType, as_dtype, complex128, float64, int64, uint64
 from ..graph import Literal, Node, Value, make, make_node
 from ..types import Shape, TensorType
 from .domains import between
 from .registry import register
 
-__all__ = ["ALIAS", "CONSTANT", "DATA", "INPUT", "IOTA", "alias", "constant", "input_node", "iota"]
+__all__ = [
+    *("ALIAS", "CONSTANT", "DATA", "INPUT", "IOTA"),
+    *("alias", "constant", "input_node", "iota", "number_key"),
+]
 
 
 def _input_type(*, type: TensorType, name: str, trace: Any = None) -> TensorType:
@@ -48,28 +51,46 @@ CONSTANT = register(
 _INT64_MAX = 2**63 - 1
 
 
+# Constants of Python numbers in use, see number_key.
+_NUMBERS: dict[Any, Value] = {}
+_FEW = 4096
+_WEAK = {int: int64, float: float64, complex: complex128}
+
+
+def number_key(x: Any) -> Any:
+    """What tells Python numbers apart by class and bits (a NaN is found as the same object only)."""
+    kind = type(x)
+    # Equal floats have equal bits but for zeros, which are in complex numbers too.
+    return (kind, x) if x and kind is not complex else (kind, str(x))
+
+
 def constant(value: Any, dtype: Any = None, *, weak: bool = False) -> Value:
     """A constant from a Python scalar, NumPy scalar or array.
 
-    Python scalars without ``dtype`` are weak: bool, int64, float64 or complex128 that give way.
+    Python scalars without ``dtype`` are weak: int64, float64 or complex128 that give way (a bool is
+    strong). Equal ones are one value.
     """
-    if dtype is None:
-        found: DType
-        kind = type(value)
-        if kind is float:
-            found, weak = float64, True
-        elif kind is int:
-            # Integers beyond int64 can still meet uint64 arrays.
-            found, weak = (uint64 if value > _INT64_MAX else int64), True
-        elif kind is bool:
-            found = bool_
-        elif kind is complex:
-            found, weak = complex128, True
-        else:
-            found = as_dtype(np.asarray(value).dtype)
-    else:
-        found = as_dtype(dtype)
-    return make(CONSTANT, (), literal=Literal.of(value, found), weak=weak)
+    if dtype is not None:
+        return _constant(value, as_dtype(dtype), weak)
+    found = _WEAK.get(type(value))
+    if found is None:
+        return _constant(value, as_dtype(np.asarray(value).dtype), weak)
+    key = number_key(value)
+    known = _NUMBERS.get(key)
+    if known is None:
+        if len(_NUMBERS) >= _FEW:
+            _NUMBERS.clear()
+        if found is int64 and value > _INT64_MAX:
+            found = uint64  # can still meet uint64 arrays
+        known = _NUMBERS[key] = _constant(value, found, True)
+    return known
+
+
+def _constant(value: Any, dtype: DType, weak: bool) -> Value:
+    # It belongs to no line of the program: the next use may be somewhere else.
+    literal = Literal.of(value, dtype)
+    params = (("literal", literal), ("weak", weak))
+    return Value(Node(CONSTANT, (), params, (TensorType(literal.shape, dtype, weak),)))
 
 
 def _data_type(*, type: TensorType) -> TensorType:

@@ -7,6 +7,7 @@ insert ``convert`` and ``broadcast`` nodes, by the rules of NumPy 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from ..graph import Value, make
 from ..location import at_user_line
 from ..types import Shape, TensorType, describe
 from .domains import between, with_params
-from .leaves import CONSTANT, constant
+from .leaves import CONSTANT, constant, number_key
 from .registry import register
+from .shape import broadcast_to
 
 __all__ = [
     "CONVERT",
@@ -27,6 +29,7 @@ __all__ = [
     "common_dtype",
     "convert",
     "inexact_operands",
+    "number_like",
     "operands",
     "set_strict_dtypes",
 ]
@@ -74,20 +77,24 @@ def _refuse_mixture(a: DType, b: DType) -> None:
 
 def broadcast_shapes(name: str, types: Sequence[TensorType]) -> Shape:
     """NumPy's broadcast of the operand shapes, or a ``ShapeError`` that shows them."""
-    shapes = {t.shape for t in types}
-    if len(shapes) == 1:
-        return shapes.pop()
+    shape = _common_shape(tuple([t.shape for t in types]))
+    if shape is None:
+        raise ShapeError(
+            f"{name}: expected shapes that broadcast together, got {describe(tuple(types))}; axes "
+            f"are aligned from the right and must be equal or 1: try reshape or an index with None"
+        )
+    return shape
+
+
+@lru_cache(maxsize=4096)
+def _common_shape(shapes: tuple[Shape, ...]) -> Shape | None:
     ndim = max(map(len, shapes))
     result = [1] * ndim
     for shape in shapes:
         for d, extent in enumerate(shape, ndim - len(shape)):
             if extent != 1:
                 if result[d] not in (1, extent):
-                    raise ShapeError(
-                        f"{name}: expected shapes that broadcast together, got "
-                        f"{describe(tuple(types))}; axes are aligned from the right and must be "
-                        f"equal or 1: try reshape or an index with None"
-                    )
+                    return None
                 result[d] = extent
     return tuple(result)
 
@@ -175,7 +182,66 @@ def _literal(x: Value, target: DType) -> Any:
     return _convert_value(data, dtype=target)
 
 
-def operands(name: str, *xs: Any, kinds: str = "biufc", dtype: DType | None = None) -> list[Value]:
+def _ready(xs: tuple[Any, ...], kinds: str) -> tuple[Value, ...] | None:
+    """The operands as they are, if they are of one type, or of one type and Python numbers.
+
+    The commonest case by far, told in a microsecond; None leaves it to the rules.
+    """
+    first: TensorType | None = None
+    numbers = False
+    for x in xs:
+        if type(x) is Value:
+            t = x.node.types[x.index]
+            if first is None:
+                first = t
+            elif t is not first and t != first:
+                return None
+        else:
+            numbers = True
+    if first is None or first.dtype.kind not in kinds:
+        return None
+    if not numbers:
+        return xs
+    filled = []
+    for x in xs:
+        if type(x) is not Value:
+            x = number_like(x, first)
+            if x is None:
+                return None
+        filled.append(x)
+    return tuple(filled)
+
+
+# Broadcast constants in use, by number, shape and dtype.
+_NUMBERS: dict[Any, Value] = {}
+_FEW = 4096
+
+
+def number_like(x: Any, type: TensorType) -> Value | None:
+    """A Python number in the type of an array that it meets.
+
+    Equal numbers of one type are one value. None where the result has another type, or ``x`` is no
+    int or float.
+    """
+    kind = x.__class__
+    if (kind is not float and kind is not int) or type.weak:
+        return None
+    dtype = type.dtype
+    key = (number_key(x), type.shape, dtype)
+    found = _NUMBERS.get(key)
+    if found is None:
+        scalar = constant(x)
+        if promote_weak(dtype, scalar.dtype) is not dtype:
+            return None
+        if len(_NUMBERS) >= _FEW:
+            _NUMBERS.clear()
+        found = _NUMBERS[key] = broadcast_to(convert(scalar, dtype), type.shape)
+    return found
+
+
+def operands(
+    name: str, *xs: Any, kinds: str = "biufc", dtype: DType | None = None
+) -> Sequence[Value]:
     """Operands of one shape and one dtype.
 
     Parameters
@@ -188,6 +254,10 @@ def operands(name: str, *xs: Any, kinds: str = "biufc", dtype: DType | None = No
     dtype : DType, optional
         Convert to this type instead of the common one.
     """
+    if dtype is None:
+        ready = _ready(xs, kinds)
+        if ready is not None:
+            return ready
     values = [x if type(x) is Value else constant(x) for x in xs]
     types = [v.node.types[v.index] for v in values]
     target = dtype or common_dtype(types)
@@ -207,12 +277,15 @@ def operands(name: str, *xs: Any, kinds: str = "biufc", dtype: DType | None = No
     for v, t in zip(values, types, strict=True):
         if t.dtype is not target or (t.weak and not weak):
             v = _convert_keeping_weak(v, target) if weak else convert(v, target)
-        result.append(v if t.shape == shape else _broadcast_to(v, shape))
+        result.append(v if t.shape == shape else broadcast_to(v, shape))
     return result
 
 
-def inexact_operands(name: str, *xs: Any, kinds: str = "fc") -> list[Value]:
+def inexact_operands(name: str, *xs: Any, kinds: str = "fc") -> Sequence[Value]:
     """Like :func:`operands`, with integers and bools turned into float64 first."""
+    ready = _ready(xs, kinds)
+    if ready is not None:
+        return ready
     values = [x if type(x) is Value else constant(x) for x in xs]
     types = [v.node.types[v.index] for v in values]
     target = common_dtype(types)
@@ -230,12 +303,6 @@ def _convert_keeping_weak(x: Value, dtype: DType) -> Value:
     if x.node.op is CONSTANT:
         return constant(_convert_value(x.node.param("literal").array(), dtype=dtype), dtype, weak=True)
     return make(CONVERT, (x,), dtype=dtype, weak=True)
-
-
-def _broadcast_to(x: Value, shape: Shape) -> Value:
-    from .shape import broadcast_to  # shape.py builds on this module
-
-    return broadcast_to(x, shape)
 
 
 def _kind_names(kinds: str) -> str:

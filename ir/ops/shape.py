@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -171,7 +172,7 @@ def moveaxis(x: Value, source: int, destination: int) -> Value:
 
 
 def _broadcast_type(x: TensorType, *, shape: Shape, axes: Axes) -> TensorType:
-    if tuple(shape[d] for d in axes) != x.shape or list(axes) != sorted(set(axes)):
+    if tuple([shape[d] for d in axes]) != x.shape or list(axes) != sorted(set(axes)):
         raise ShapeError(f"broadcast: {x} does not lie at axes {list(axes)} of {list(shape)}")
     return TensorType(shape, x.dtype, x.weak)
 
@@ -218,12 +219,22 @@ def broadcast(x: Value, shape: Shape, axes: Axes) -> Value:
 
 def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
     """NumPy's ``broadcast_to``: axes aligned from the right, extent 1 stretches."""
-    target = tuple(int(n) for n in shape)
-    offset = len(target) - x.ndim
-    pairs = list(enumerate(x.shape, offset))
-    if offset < 0 or any(n not in (1, target[d]) for d, n in pairs):
+    target = tuple([int(n) for n in shape])
+    if x.shape == target:
+        return x
+    kept = _kept_axes(x.shape, target)
+    if kept is None:
         raise at_user_line(
             ShapeError(f"broadcast_to: expected a shape that {x.type} stretches to, got {shape}")
         )
-    kept = tuple(d for d, n in pairs if n == target[d])
-    return broadcast(reshape(x, tuple(target[d] for d in kept)), target, kept)
+    return broadcast(reshape(x, [target[d] for d in kept]), target, kept)
+
+
+@lru_cache(maxsize=4096)
+def _kept_axes(shape: Shape, target: Shape) -> Axes | None:
+    """The axes of ``target`` that are axes of ``shape``; None if it does not stretch to it."""
+    offset = len(target) - len(shape)
+    pairs = list(enumerate(shape, offset))
+    if offset < 0 or any(n not in (1, target[d]) for d, n in pairs):
+        return None
+    return tuple(d for d, n in pairs if n == target[d])

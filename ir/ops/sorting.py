@@ -24,9 +24,8 @@ from .operands import as_value, common_dtype, convert
 from .registry import register
 from .selection import where
 from .shape import axis_index
-from .slicing import slice_axis
 
-__all__ = ["ARGSORT", "SORT", "argsort", "searchsorted", "sort", "top_k"]
+__all__ = ["ARGSORT", "SORT", "TOP_PLACES", "argsort", "searchsorted", "sort", "top_k"]
 
 
 def _infer(name: str) -> Callable[..., TensorType]:
@@ -97,6 +96,44 @@ ARGSORT = register(
 )
 
 
+def _infer_top(x: TensorType, *, axis: int, k: int) -> TensorType:
+    _infer("top_places")(x, axis=axis, descending=True)
+    if not 0 <= k <= x.shape[axis]:
+        raise ShapeError(
+            f"top_places: expected k in [0, {x.shape[axis]}] for axis {axis} of {x}, got {k}"
+        )
+    return TensorType((*x.shape[:axis], k, *x.shape[axis + 1 :]), int64)
+
+
+def _top(x: Any, *, axis: int, k: int) -> Any:
+    order = _order(x, axis=axis, descending=True)
+    return np.ascontiguousarray(order[(*[slice(None)] * axis, slice(k))])
+
+
+def _batch_top(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
+    at: int = axes[0]  # type: ignore[assignment]
+    axis = node.param("axis")
+    return make(node.op, operands, axis=axis + (axis >= at), k=node.param("k")), at
+
+
+def _top_samples(rng: Any, dtype: Any) -> Any:
+    x = rng.permutation(24).reshape(2, 4, 3).astype(dtype)
+    yield (x,), {"axis": 1, "k": 2}
+    yield (x % 5,), {"axis": 2, "k": 3}
+
+
+TOP_PLACES = register(
+    "top_places",
+    "sort",
+    infer=_infer_top,
+    reference=_top,
+    batch=_batch_top,
+    doc="The first k places (int64) of the descending stable order along an axis; NaN last.",
+    samples=_top_samples,
+    why_not={"jvp": "the result is an integer", "transpose": "the result is an integer"},
+)
+
+
 def _build(op: Op, x: Any, axis: int, descending: bool) -> Value:
     value = as_value(x)
     d = axis_index(op.name, axis, value.ndim)
@@ -126,7 +163,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Value, Value]:
                 f"top_k: expected k in [0, {value.shape[d]}] for axis {d} of {value.type}, got {k}"
             )
         )
-    places = slice_axis(argsort(value, d, descending=True), d, 0, k)
+    places = make(TOP_PLACES, (value,), axis=d, k=k)
     return take_along_axis(value, places, d, checked=True), places
 
 

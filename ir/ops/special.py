@@ -99,7 +99,8 @@ LOGISTIC = elementwise(
     kinds="f",
     reference=_logistic_value,
     scalar=_logistic,
-    partials=(lambda t, x, out: scale(t, out * (1 - out)),),
+    # 1 - out would lose the upper tail, so it is computed from the other side
+    partials=(lambda t, x, out: scale(t, out * logistic(neg(x))),),
     doc="1 / (1 + exp(-x)); with z = exp(-|x|) it is 1 / (1 + z) or z / (1 + z), which never "
     "overflows.",
     samples=between((-3, 3)),

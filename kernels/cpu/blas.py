@@ -2,12 +2,18 @@
 
 ``scipy.linalg.cython_blas`` exports its routines as capsules that hold C function pointers; their
 arguments are Fortran's, all by reference, integers 32 bits wide.
+
+A large product is computed in panels of rows or columns, which our own threads share, while BLAS
+itself runs on one thread (:func:`thread_control`). The panels depend on the shape alone, so the
+bits do not depend on how many threads there are; and BLAS never waits for a thread of its own that
+the system has not scheduled.
 """
 
 from __future__ import annotations
 
 import ctypes
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
@@ -19,12 +25,18 @@ from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
 from ..llvm.nest import SIGNATURE
 
-__all__ = ["emit_matmul", "matmul_frame", "routine_address"]
+__all__ = ["emit_matmul", "matmul_frame", "panels", "routine_address", "thread_control"]
 
 _ROUTINES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 _I32, _I8 = ir.IntType(32), ir.IntType(8)
 # Words of the frame
 _X, _Y, _C, _STEPS, _TRANSPOSE, _SIZES, _LEADING, _ADDRESS = 0, 1, 2, 3, 6, 8, 11, 14
+_PANELS, _ROWS, _COLUMNS, _PANEL_STEPS = 15, 16, 17, 18
+
+# A product is worth panels from this many multiplications on; a panel has at least 96 rows, since
+# each packs the other operand anew.
+_WORTHWHILE = 1_000_000
+_LEAST, _MOST_PANELS = 96, 16
 
 
 @cache
@@ -43,6 +55,33 @@ def routine_address(name: str) -> int:
     return address
 
 
+@cache
+def thread_control() -> tuple[int, int]:
+    """Addresses of OpenBLAS's ``get_num_threads`` and ``set_num_threads``; (0, 0) without them."""
+    import scipy
+
+    folder = Path(scipy.__file__).parent
+    for library in sorted((folder.parent / "scipy.libs").glob("libscipy_openblas*")):
+        handle = ctypes.CDLL(str(library))  # loaded already by scipy.linalg: this finds it
+        names = ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads")
+        if all(hasattr(handle, n) for n in names):
+            found = [ctypes.cast(getattr(handle, n), ctypes.c_void_p).value or 0 for n in names]
+            return found[0], found[1]
+    return 0, 0
+
+
+def panels(step: MatMul) -> tuple[int, int, int]:
+    """(number of panels, rows of one, columns of one): a function of the shape alone."""
+    if step.rows * step.inner * step.columns < _WORTHWHILE or step.batch > _MOST_PANELS:
+        return 1, step.rows, step.columns
+    longest = max(step.rows, step.columns)
+    each = max(_LEAST, -(-longest // (_MOST_PANELS * 32)) * 32)
+    count = -(-longest // each)
+    if step.rows >= step.columns:
+        return count, each, step.columns
+    return count, step.rows, each
+
+
 def matmul_frame(step: MatMul) -> tuple[int, ...]:
     """The frame of a matrix product: buffers, batch strides, shapes, leading dimensions, address.
 
@@ -59,6 +98,8 @@ def matmul_frame(step: MatMul) -> tuple[int, ...]:
     trans_x, lead_x = layout(step.x.strides, step.rows, step.inner)
     trans_y, lead_y = layout(step.y.strides, step.inner, step.columns)
     size = step.dtype.itemsize
+    count, rows, columns = panels(step)
+    by_rows = columns == step.columns
     return (
         *(step.x.buffer, step.y.buffer, step.c.buffer),
         *(m.strides[0] * size for m in (step.x, step.y, step.c)),
@@ -66,11 +107,15 @@ def matmul_frame(step: MatMul) -> tuple[int, ...]:
         *(step.columns, step.rows, step.inner),
         *(lead_x, lead_y, max(step.columns, 1)),
         routine_address(_ROUTINES[step.dtype.name]),
+        *(count, rows, columns),
+        rows * step.x.strides[1] * size if by_rows else 0,
+        0 if by_rows else columns * step.y.strides[2] * size,
+        (rows * step.columns if by_rows else columns) * size,
     )
 
 
 def emit_matmul(module: Any, name: str, dtype: DType) -> Any:
-    """A step function for matrix products of one dtype: iterations are the batch."""
+    """A step function for matrix products of one dtype; iterations are panels, batch by batch."""
     function = ir.Function(module, SIGNATURE, name)
     function.linkage = "internal"
     buffers, frame, low, high = function.args
@@ -89,32 +134,49 @@ def emit_matmul(module: Any, name: str, dtype: DType) -> Any:
         return slot
 
     trans = [reference(b.trunc(word(_TRANSPOSE + k), _I8), _I8) for k in (0, 1)]
-    sizes = [reference(b.trunc(word(_SIZES + k), _I32), _I32) for k in range(3)]
+    columns, rows = word(_SIZES), word(_SIZES + 1)
+    inner = reference(b.trunc(word(_SIZES + 2), _I32), _I32)
     leading = [reference(b.trunc(word(_LEADING + k), _I32), _I32) for k in range(3)]
-    real = ir.DoubleType() if dtype.real.itemsize == 8 else ir.FloatType()
-    parts = 2 if dtype.is_complex else 1
-    scalars = []
-    for value in (1.0, 0.0):
-        slot = b.alloca(real, size=I64(parts))
-        for k in range(parts):
-            number = ir.Constant(real, value if k == 0 else 0.0)
-            b.store(number, b.gep(slot, [I64(k)], source_etype=real))
-        scalars.append(slot)
+    panel_rows, panel_columns = b.alloca(_I32), b.alloca(_I32)
+    one, zero = (_scalar(b, dtype, value) for value in (1.0, 0.0))
     bases = [address(k) for k in (_X, _Y, _C)]
     steps = [word(_STEPS + k) for k in range(3)]
+    count, height, width = word(_PANELS), word(_ROWS), word(_COLUMNS)
+    moves = [word(_PANEL_STEPS + k) for k in range(3)]
+    by_rows = b.icmp_signed("==", width, columns)
     gemm = word(_ADDRESS)
     with counted_loop(b, low, high) as k:
+        number, panel = b.sdiv(k, count), b.srem(k, count)
+        done_rows = b.select(by_rows, b.mul(panel, height), I64(0))
+        done_columns = b.select(by_rows, I64(0), b.mul(panel, width))
+        for slot, most, left in (
+            (panel_rows, height, b.sub(rows, done_rows)),
+            (panel_columns, width, b.sub(columns, done_columns)),
+        ):
+            size = b.select(b.icmp_signed("<", left, most), left, most)
+            b.store(b.trunc(size, _I32), slot)
         x, y, c = (
-            b.inttoptr(b.add(base, b.mul(step, k)), POINTER)
-            for base, step in zip(bases, steps, strict=True)
+            b.inttoptr(b.add(base, b.add(b.mul(step, number), b.mul(move, panel))), POINTER)
+            for base, step, move in zip(bases, steps, moves, strict=True)
         )
         call_address(
             b,
             gemm,
             [
-                *(trans[1], trans[0], *sizes, scalars[0], y, leading[1], x, leading[0]),
-                *(scalars[1], c, leading[2]),
+                *(trans[1], trans[0], panel_columns, panel_rows, inner),
+                *(one, y, leading[1], x, leading[0], zero, c, leading[2]),
             ],
         )
     b.ret_void()
     return function
+
+
+def _scalar(b: Any, dtype: DType, value: float) -> Any:
+    """A place that holds a real number in the dtype of the product."""
+    real = ir.DoubleType() if dtype.real.itemsize == 8 else ir.FloatType()
+    parts = 2 if dtype.is_complex else 1
+    slot = b.alloca(real, size=I64(parts))
+    for k in range(parts):
+        number = ir.Constant(real, 0.0 if k else value)
+        b.store(number, b.gep(slot, [I64(k)], source_etype=real))
+    return slot

@@ -10,7 +10,7 @@ interface), and reading it here costs nothing, while asking for it from Python c
 
 The table is a row of int64 numbers made for one set of extents and threads::
 
-    buffer count, place of the steps
+    buffer count, place of the steps, addresses of BLAS's get and set of its threads (or 0)
     for each buffer: -1 - (number of its array), or its byte offset in the arena
     for each step: extent of its outermost loop, pieces that threads share, place and number of
         its calls, rows of a chunk (0: not a tile), place and number of its scratch rows, and
@@ -19,7 +19,8 @@ The table is a row of int64 numbers made for one set of extents and threads::
     for each scratch row: buffer, byte offset, bytes a row
     the frames, see :mod:`.form`
 
-The result is 0, or the error word of the step that failed.
+The result is 0, or the error word of the step that failed. A step has more than one piece also
+where nobody shares them, if it is long: an interrupt is looked for after each.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from typing import Any
 
 from llvmlite import ir
 
+from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
-from .teamwork import PIECES, TASK, emit_shared
+from .teamwork import PIECES, TASK, emit_library_entry, emit_library_exit, emit_shared
 
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
-HEADER = 2  # words before the buffers: how many there are, where the steps begin
+HEADER = 4  # words before the buffers
 STEP_WORDS = 8
 JOB_WORDS = 8  # buffers, table, extent, pieces, step, two of .teamwork, buffer count
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
@@ -88,17 +90,21 @@ def emit_driver(
     job = b.alloca(I64, size=I64(JOB_WORDS))
     pool_pointer = b.inttoptr(pool, POINTER)
     _set_words(b, job, {0: b.ptrtoint(buffers, I64)})
-    with counted_loop(b, first, last) as step:
+    watch = Watch(b)
+    with counted_loop(b, first, last) as step, b.if_then(b.not_(watch.stopped(b))):
         at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
         extent, pieces = word(at), word(b.add(at, I64(1)))
         place = b.ptrtoint(b.gep(table, [at], source_etype=I64), I64)
         values = {1: b.ptrtoint(table, I64), 2: extent, PIECES: pieces, 4: place, 7: count}
         _set_words(b, job, values)
-        with b.if_else(b.icmp_signed(">", pieces, I64(1))) as (shared, alone):
+        several = b.icmp_signed(">", pieces, I64(1))
+        with b.if_else(b.and_(several, b.icmp_unsigned("!=", pool, I64(0)))) as (shared, alone):
             with shared:
-                emit_shared(b, task, job, pool_pointer, threads)
-            with alone:
-                b.call(task, [job, I64(0)])
+                emit_shared(b, task, job, pool_pointer, threads, watch)
+            with alone, counted_loop(b, I64(0), pieces) as piece:
+                with b.if_then(b.not_(watch.stopped(b))):
+                    b.call(task, [job, piece])
+                    watch.look(b)
     return b.load(error, typ=I64)
 
 

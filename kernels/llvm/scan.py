@@ -94,7 +94,7 @@ class ScanEmitter(NestEmitter):
         assert stride is not None
         here = self._add_atoms(store.index, scope.sums.get(store.index), scope)
         before = b.sub(here, self.integer(stride)) if stride else here
-        first = h.eq(self.splat(Typed(self._position, int64)), h.const(0, int64))
+        first = h.eq(self.splat(Typed(self._step_number, int64)), h.const(0, int64))
         known = b.and_(scope.mask, h.not_(first).value)
         place = address(b, self._bases[store.buffer], before, dtype.itemsize)
         carry = load_row(h, place, dtype, known)
@@ -108,7 +108,7 @@ class ScanEmitter(NestEmitter):
 
     def enter(self, scope: Scope, loop: int, i: Any) -> Scope:
         if loop == self.scan_loop:
-            self._position = i
+            self._step_number = i
         return super().enter(scope, loop, i)
 
     def _finish(self, scope: Scope, result: Any, wide: bool) -> None:

@@ -18,15 +18,21 @@ from typing import Any
 from llvmlite import ir
 
 from .calls import call_address, call_int_address
+from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
 
-__all__ = ["BUSY", "JOB", "POOL_WORDS", "SEMAPHORE", "SYMBOLS", "TASK", "emit_shared", "emit_worker"]
+__all__ = ["BUSY", "JOB", "LIBRARY_THREADS", "LIBRARY_USERS", "POOL_WORDS", "SEMAPHORE", "SYMBOLS", "TASK", "emit_library_entry",
+    "emit_library_exit",
+    "emit_shared",
+    "emit_worker",
+]
 
 # Words of a pool; each group on a cache line of its own.
 BUSY, JOB, HOLDERS = 0, 8, 16
 SEMAPHORE = 24  # a sem_t
 ADDRESSES = 32  # of the C functions of SYMBOLS
+LIBRARY_USERS, LIBRARY_THREADS = 40, 41  # plans inside BLAS, and its own number of threads
 POOL_WORDS = 48
 SYMBOLS = ("sem_post", "sem_wait", "sem_trywait", "sched_yield")
 
@@ -34,6 +40,7 @@ SYMBOLS = ("sem_post", "sem_wait", "sem_trywait", "sched_yield")
 PIECES, NEXT, RUN = 3, 5, 6
 TASK = ir.FunctionType(ir.VoidType(), [POINTER, I64])
 
+_NEVER = 1 << 62  # more pieces than any job has
 LOOKS = 2000  # times a worker looks for the next job before it sleeps: about 50 us
 
 
@@ -69,7 +76,7 @@ def _pause(b: Any) -> None:
 
 
 def _take_pieces(b: Any, job: Any, run: Any) -> None:
-    """Run pieces of a job until its counter is used up."""
+    """``run`` pieces of a job until its counter is used up."""
     pieces = b.load(_at(b, job, PIECES), typ=I64)
     head, body = b.append_basic_block("take"), b.append_basic_block("piece")
     done = b.append_basic_block("taken")
@@ -83,11 +90,14 @@ def _take_pieces(b: Any, job: Any, run: Any) -> None:
     b.position_at_end(done)
 
 
-def emit_shared(b: Any, task: Any, job: Any, pool: Any, threads: Any) -> None:
+def emit_shared(b: Any, task: Any, job: Any, pool: Any, threads: Any, watch: Watch) -> None:
     """Caller's side: all pieces of ``job`` (a pointer to its words) by ``task``."""
 
     def run(job: Any, piece: Any) -> None:
         b.call(task, [job, piece])
+        watch.look(b)
+        with b.if_then(watch.stopped(b), likely=False):
+            _swap(b, _at(b, job, NEXT), I64(_NEVER))  # nobody finds another piece
 
     b.store(I64(0), _at(b, job, NEXT))
     b.store(b.ptrtoint(task, I64), _at(b, job, RUN))
@@ -127,6 +137,23 @@ def _wait_for_holders(b: Any, pool: Any) -> None:
     looks.add_incoming(b.add(looks, I64(1)), b.block)
     b.branch(head)
     b.position_at_end(done)
+
+
+def emit_library_entry(b: Any, pool: Any, get: Any, set_: Any) -> None:
+    """Let BLAS run on one thread while plans are inside it: the first one in remembers."""
+    users = _add(b, _at(b, pool, LIBRARY_USERS), 1)
+    with b.if_then(b.icmp_signed("==", users, I64(0))):
+        threads = call_int_address(b, get, [])
+        b.store(b.sext(threads, I64), _at(b, pool, LIBRARY_THREADS))
+        call_address(b, set_, [ir.IntType(32)(1)])
+
+
+def emit_library_exit(b: Any, pool: Any, set_: Any) -> None:
+    """The last plan that leaves BLAS gives it its threads back."""
+    users = _add(b, _at(b, pool, LIBRARY_USERS), -1)
+    with b.if_then(b.icmp_signed("==", users, I64(1))):
+        threads = b.load(_at(b, pool, LIBRARY_THREADS), typ=I64)
+        call_address(b, set_, [b.trunc(threads, ir.IntType(32))])
 
 
 def emit_worker(b: Any, pool_address: Any) -> None:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import random_graphs
 from guarded import GuardedNumpy, guarded_copy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plans import run_by_node
 from random_graphs import assert_same_bits, programs
 
+from tilegrad.fusion import tiles
 from tilegrad.ir.dtypes import ALL, complex128, float32, float64, int8, int64
 from tilegrad.ir.passes.manager import optimize
 from tilegrad.kernels import plan as plan_module
+from tilegrad.kernels import work
 from tilegrad.kernels.plan import compile_graph
 
 MOVING = (
@@ -43,7 +46,7 @@ def arguments_of(program):
     return [np.array(a) for a in program.arguments]
 
 
-@some(35)
+@some(30)
 @given(programs(steps=10))
 def test_fused_equals_node_by_node(program):
     arguments = arguments_of(program)
@@ -55,7 +58,7 @@ def test_fused_equals_node_by_node(program):
     assert_same_bits(run_by_node(program.graph, arguments), whole)
 
 
-@some(35)
+@some(25)
 @given(programs(steps=14), st.sampled_from([2, 3]))
 def test_optimized_and_threaded_equals_plain(program, threads):
     arguments = arguments_of(program)
@@ -63,7 +66,7 @@ def test_optimized_and_threaded_equals_plain(program, threads):
     assert_same_bits(plain, compile_graph(optimize(program.graph)).run(arguments, threads))
 
 
-@some(50)
+@some(40)
 @given(programs(steps=10, ops=MOVING, dtypes=ALL), st.booleans())
 def test_programs_that_move_elements_have_the_values_of_the_interpreter(program, at_end):
     """Every dtype; what is not a sum is exact, sums of a handful of numbers are close."""
@@ -91,7 +94,7 @@ def close(got, right):
         np.testing.assert_allclose(got, right, rtol=tolerance, atol=tolerance * scale)
 
 
-@some(25)
+@some(20)
 @given(programs(steps=10, dtypes=(float64, float32, int64, int8, complex128)))
 def test_a_plan_touches_only_its_own_memory(program):
     arguments = arguments_of(program)
@@ -105,6 +108,35 @@ def test_a_plan_touches_only_its_own_memory(program):
         finally:
             plan_module.np = original
         assert_same_bits(expected, got)
+
+
+@st.composite
+def larger_programs(draw, **options):
+    """Programs with extents that fill vectors and make tiles of several rows."""
+    usual = random_graphs.EXTENTS
+    random_graphs.EXTENTS = (5, 9, 20, 1, 33)
+    try:
+        return draw(programs(**options))
+    finally:
+        random_graphs.EXTENTS = usual
+
+
+@some(40)
+@given(larger_programs(steps=12))
+def test_steps_cut_into_the_smallest_pieces(program):
+    """Every step is shared among threads however small, tiles hold a row or two."""
+    arguments = arguments_of(program)
+    expected = run_by_node(program.graph, arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "WORTHWHILE", 0.0)
+        patch.setattr(work, "SMALLEST", 1e-6)
+        patch.setattr(tiles, "SCRATCH", 2048)
+        plan = compile_graph(program.graph)
+        for threads in (1, 3):
+            patch.setattr(plan_module, "np", GuardedNumpy(at_end=threads == 1))
+            got = plan.run([guarded_copy(a) for a in arguments], threads)
+            patch.setattr(plan_module, "np", np)
+            assert_same_bits(expected, got)
 
 
 @pytest.mark.slow

@@ -122,3 +122,68 @@ print("fine")
     folder = str(Path(plan_of.__code__.co_filename).parent)
     done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr[-2000:]
+
+
+def _in_a_process(program):
+    folder = str(Path(plan_of.__code__.co_filename).parent)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, folder]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_forked_child_has_threads_of_its_own():
+    """The parent's workers do not exist in the child; both go on."""
+    program = """
+import os, sys; sys.path.insert(0, sys.argv[1])
+import numpy as np
+from plans import plan_of
+from tilegrad.ir import ops
+x = np.linspace(0.0, 1.0, 200001)
+plan = plan_of(lambda x: ops.exp(x) * 2.0, x)
+right = plan.run([x], 1)[0].tobytes()
+assert plan.run([x], 2)[0].tobytes() == right
+child = os.fork()
+for _ in range(20):
+    assert plan.run([x], 2)[0].tobytes() == right
+if child == 0:
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+print("fine" if status == 0 else status)
+"""
+    done = _in_a_process(program)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr[-2000:]
+
+
+def test_a_process_ends_with_workers_asleep_or_at_work():
+    program = """
+import sys, threading; sys.path.insert(0, sys.argv[1])
+import numpy as np
+from plans import plan_of
+from tilegrad.ir import ops
+x = np.linspace(0.0, 1.0, 300001)
+plan = plan_of(lambda x: ops.exp(ops.sin(x)), x)
+plan.run([x], 4)
+def work():
+    while True:
+        plan.run([x], 4)
+threading.Thread(target=work, daemon=True).start()
+plan.run([x], 4)
+print("end")
+"""
+    for _ in range(3):
+        done = _in_a_process(program)
+        assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr[-2000:]
+
+
+def test_many_short_steps_in_a_row_keep_their_order():
+    """Each step waits for all pieces of the one before: a chain of transposes would show it."""
+    x = np.random.default_rng(0).standard_normal((300, 301))
+
+    def function(x):
+        for _ in range(12):
+            x = transpose(ops.cumsum(x, 0)) * 1e-2
+        return x
+
+    plan = plan_of(function, x)
+    (expected,) = plan.run([x], 1)
+    for _ in range(10):
+        assert plan.run([x], 3)[0].tobytes() == expected.tobytes()
