@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.collector import no_collection
 from ..ir.errors import ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
+from ..ir.location import one_place
 from ..ir.ops.elementwise import batch_elementwise
 from ..ir.rewrite import rebuild
 from .forward import unsupported
@@ -18,6 +19,7 @@ Batched = tuple[Value, "int | None"]
 
 
 @no_collection()
+@one_place()
 def batch(
     outputs: Sequence[Value], mapped: Mapping[Value, tuple[Value, int]], size: int
 ) -> list[Batched]:

@@ -8,6 +8,8 @@ from typing import NoReturn
 from ..ir.collector import no_collection
 from ..ir.errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.graph import Node, Value, toposort
+from ..ir.location import one_place
+from ..ir.types import TensorType
 
 __all__ = ["jvp", "unsupported"]
 
@@ -15,6 +17,7 @@ Tangents = tuple["Value | None", ...]
 
 
 @no_collection()
+@one_place()
 def jvp(outputs: Sequence[Value], tangents: Mapping[Value, Value]) -> list[Value | None]:
     """Tangents of ``outputs`` when the values in ``tangents`` move along theirs.
 
@@ -45,7 +48,7 @@ def jvp(outputs: Sequence[Value], tangents: Mapping[Value, Value]) -> list[Value
     """
     moving: dict[Node, list[Value | None]] = {}
     for x, dot in tangents.items():
-        _check_tangent("jvp: the tangent of", x, dot)
+        _check_tangent("", x.type, dot.type)
         moving.setdefault(x.node, [None] * len(x.node.types))[x.index] = dot
     # A node of several results of which only some move is entered: the others may depend on more.
     stop = [node for node, many in moving.items() if None not in many]
@@ -83,14 +86,17 @@ def _tangents_of(node: Node, operand_tangents: Sequence[Value | None]) -> Tangen
         return (None,) * len(node.types)
     found = op.jvp(node, operand_tangents)
     many: Tangents = found if type(found) is tuple else (found,)
-    for x, t in zip(node.outputs, many, strict=True):
+    for expected, t in zip(node.types, many, strict=True):
         if t is not None:
-            _check_tangent(f"{op.name}: the jvp rule's result for", x, t)
+            _check_tangent(op.name, expected, t.node.types[t.index])
     return many
 
 
-def _check_tangent(what: str, x: Value, t: Value) -> None:
-    expected, got = x.type, t.type
+def _check_tangent(op: str, expected: TensorType, got: TensorType) -> None:
+    """Whether a tangent fits its primal value; ``op`` is whose rule gave it, if one did."""
+    if expected is got and expected.dtype.is_inexact:
+        return
+    what = f"{op}: the jvp rule's result for" if op else "jvp: the tangent of"
     if expected.shape != got.shape:
         raise ShapeError(f"{what} {expected}: expected this shape, got {got}")
     if expected.dtype is not got.dtype:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from ..ir.collector import no_collection
 from ..ir.errors import DTypeError, ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
+from ..ir.location import one_place
 from ..ir.ops.arithmetic import add
 from ..ir.ops.leaves import input_node
 from ..ir.types import TensorType
@@ -130,37 +131,63 @@ class _LinearProgram:
     def __init__(self, outputs: Sequence[Value | None], inputs: Sequence[Value]) -> None:
         self.outputs = list(outputs)
         self.inputs = list(inputs)
-        linear: set[Value] = set(inputs)
+        # For each node that the inputs reach: which of its results are linear in them.
+        linear: dict[Node, list[bool]] = {}
+        for x in inputs:
+            linear.setdefault(x.node, [False] * len(x.node.types))[x.index] = True
         # A node of several results is entered although one of them is an input.
-        whole = [x.node for x in inputs if len(x.node.types) == 1]
+        whole = [node for node in linear if len(node.types) == 1]
+        self.given = {node: list(many) for node, many in linear.items() if len(many) > 1}
         self.order: list[tuple[Node, list[bool]]] = []
         for node in toposort([x for x in outputs if x is not None], stop=whole):
-            flags = [x in linear for x in node.inputs]
+            flags = []
+            for x in node.inputs:
+                many = linear.get(x.node)
+                flags.append(many is not None and many[x.index])
             if True in flags:
                 self.order.append((node, flags))
-                linear.update(x for x in node.outputs if x.dtype.is_inexact and x not in linear)
+                reached = [t.dtype.is_inexact for t in node.types]
+                known = linear.get(node)
+                if known is not None:
+                    reached = [a or b for a, b in zip(reached, known, strict=True)]
+                linear[node] = reached
         self.linear = linear
 
     @no_collection()
+    @one_place()
     def transposed(self, cotangents: Sequence[Value | None]) -> list[Value | None]:
-        sums: dict[Value, Value] = {}
-        given = set(self.inputs)
+        sums: _Sums = {}
         for x, c in zip(self.outputs, cotangents, strict=True):
-            if x is not None and c is not None and x in self.linear:
-                _accumulate(sums, x, c)
+            if x is not None and c is not None:
+                many = self.linear.get(x.node)
+                if many is not None and many[x.index]:
+                    _accumulate(sums, x, c)
         for node, flags in reversed(self.order):
-            many = [None if x in given else sums.pop(x, None) for x in node.outputs]
-            if all(c is None for c in many):
+            found = sums.pop(node, None)
+            if found is None:
                 continue
-            for x, part in zip(node.inputs, _transposed(node, many, flags), strict=True):
+            given = self.given.get(node)
+            if given is not None:  # what arrives at an input stays there
+                sums[node] = [c if on else None for c, on in zip(found, given, strict=True)]
+                found = [None if on else c for c, on in zip(found, given, strict=True)]
+                if all(c is None for c in found):
+                    continue
+            for x, part in zip(node.inputs, _transposed(node, found, flags), strict=True):
                 if part is not None:
                     _accumulate(sums, x, part)
-        return [sums.get(x) for x in self.inputs]
+        return [sums[x.node][x.index] if x.node in sums else None for x in self.inputs]
 
 
-def _accumulate(sums: dict[Value, Value], x: Value, part: Value) -> None:
-    present = sums.get(x)
-    sums[x] = part if present is None else add(present, part)
+# The cotangents that have arrived so far, one entry a result of each node.
+_Sums = dict[Node, "list[Value | None]"]
+
+
+def _accumulate(sums: _Sums, x: Value, part: Value) -> None:
+    many = sums.get(x.node)
+    if many is None:
+        many = sums[x.node] = [None] * len(x.node.types)
+    present = many[x.index]
+    many[x.index] = part if present is None else add(present, part)
 
 
 # Linear in each operand, but not in several together.
@@ -188,10 +215,13 @@ def _transposed(
             continue
         if part is None:
             unsupported("transpose", node, f"it is not linear in operand {i}")
-        if part.shape != x.shape or part.dtype is not x.dtype:
+        expected, got = x.type, part.type
+        if got is not expected and (
+            got.shape != expected.shape or got.dtype is not expected.dtype
+        ):
             raise TilegradError(
-                f"{op.name}: the transpose rule's cotangent of operand {i}: expected {x.type}, "
-                f"got {part.type}"
+                f"{op.name}: the transpose rule's cotangent of operand {i}: expected {expected}, "
+                f"got {got}"
             )
         result.append(part)
     return result

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 from collections.abc import Iterator
 from importlib import metadata, util
-from pathlib import Path
+
+from ..kernels.cache import store
 
 _REQUIRED = ("numpy", "scipy", "numba", "llvmlite")
 _OPTIONAL = {
@@ -37,26 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if missing else 0
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept between processes.
-
-    Returns
-    -------
-    Path
-        ``TILEGRAD_CACHE_DIR`` if that is set, else ``tilegrad`` in the user's cache folder as the
-        platform has it (Linux: XDG Base Directory Specification 0.8). It need not exist yet.
-    """
-    chosen = os.environ.get("TILEGRAD_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "tilegrad"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "tilegrad"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "tilegrad"
-
-
 def _report() -> Iterator[tuple[str, str]]:
     yield "tilegrad", metadata.version("tilegrad")
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
@@ -69,7 +49,7 @@ def _report() -> Iterator[tuple[str, str]]:
     yield from _processor()
     yield from _threads()
     yield "CUDA devices", _cuda_devices()
-    yield "cache folder", _cache_state(cache_folder())
+    yield "cache folder", _cache_state()
 
 
 def _version(module: str) -> str | None:
@@ -132,10 +112,14 @@ def _cuda_devices() -> str:
     return str(count)
 
 
-def _cache_state(folder: Path) -> str:
+def _cache_state() -> str:
+    kept = store()
+    folder = kept.folder
+    if not kept.limit:
+        return f"{folder} (switched off)"
     if not folder.exists():
         return f"{folder} (not made yet)"
     if not os.access(folder, os.W_OK):
         return f"{folder} (not writable: nothing will be kept)"
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return f"{folder} ({len(sizes)} files, {sum(sizes) / 1e6:.1f} MB)"
+    count, size = kept.usage()
+    return f"{folder} ({count} files, {size / 1e6:.1f} MB)"

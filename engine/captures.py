@@ -6,10 +6,10 @@ become hidden inputs, so another array under the same name must not get the old 
 function can read are known from its code object, and those of the helpers it calls from theirs.
 
 Followed: globals, closure cells and defaults; plain functions, methods, partials and transformed
-functions found there, with what they read; attributes of modules and objects, and attributes of
-those, whose names occur in the code; the leaves of containers. Not followed: NumPy arrays written
-to in place (they are told apart by identity), what ``getattr`` computes, containers of more than
-a thousand leaves (told apart by identity).
+functions found there, with what they read; attributes and methods of modules, objects and classes,
+and attributes of those, whose names occur in the code; the leaves of containers. Not followed:
+NumPy arrays written to in place (they are told apart by identity), what ``getattr`` computes,
+containers of more than a thousand leaves (told apart by identity).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -31,6 +32,7 @@ __all__ = ["Captures"]
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _OURS = {__name__.partition(".")[0], "numpy", "scipy"}
 _LIBRARIES = (_OURS | sys.stdlib_module_names) - {"__main__"}
+_CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _MISSING = object()
 _MOST_LEAVES = 1024
 _MOST_FUNCTIONS = 256
@@ -50,6 +52,18 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.thing)
+
+
+class _Slots:
+    """Attributes that an object keeps outside its ``__dict__``, read as from a mapping."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, name: str, default: Any) -> Any:
+        return getattr(self.owner, name, default)
 
 
 class Captures:
@@ -90,12 +104,12 @@ class _Scan:
     """One look at all places: their values, and a key made of them."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.places: list[tuple[Mapping[str, Any], str, Any]] = []
+        self.places: list[tuple[Mapping[str, Any] | _Slots, str, Any]] = []
         self.cells: list[tuple[Any, Any]] = []
         self.containers: list[tuple[Any, Any, list[Any]]] = []
         self.key: list[Any] = []
         self.arrays: list[Array] = []
-        self._known: set[int] = set()
+        self._known: set[tuple[int, int]] = set()
         self._read: set[tuple[int, Any]] = set()
         self._todo: list[Any] = [function]
         while self._todo and len(self._known) < _MOST_FUNCTIONS:
@@ -119,9 +133,12 @@ class _Scan:
         return True
 
     def _callable(self, function: Any) -> None:
-        if id(function) in self._known:
+        # A bound method is made anew at each look; what it binds is not.
+        inner = getattr(function, "__func__", function), getattr(function, "__self__", None)
+        known = id(inner[0]), id(inner[1])
+        if known in self._known:
             return
-        self._known.add(id(function))
+        self._known.add(known)
         if isinstance(function, functools.partial):
             self._value(function.func, frozenset())
             for value in (*function.args, *function.keywords.values()):
@@ -173,8 +190,8 @@ class _Scan:
         elif kind is Array:
             self.arrays.append(value)
             self.key.append(_Same(value))
-        elif kind in (list, tuple, dict):
-            self._container(value)
+        elif kind in _CONTAINERS:
+            self._container(value, names)
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self._todo.append(value)
         elif isinstance(value, types.ModuleType):
@@ -185,11 +202,16 @@ class _Scan:
                 self._todo.append(inner)
                 return
             self.key.append(_Same(value))
-            data = isinstance(value, type | np.ndarray) or _is_ours(kind.__module__)
+            data = isinstance(value, np.ndarray) or _is_ours(kind.__module__)
             # Another function may read other attributes of the same object.
             if not data and (id(value), names) not in self._read:
                 self._read.add((id(value), names))
-                self._attributes(getattr(value, "__dict__", {}), names)
+                if isinstance(value, type):
+                    self._class_attributes(value, None, names)
+                    return
+                own = getattr(value, "__dict__", {})
+                self._attributes(own, names)
+                self._class_attributes(kind, value, names.difference(own))
                 if callable(value):
                     self._todo.append(value)
 
@@ -199,7 +221,37 @@ class _Scan:
             if name in namespace:
                 self._place(namespace, name, names)
 
-    def _container(self, value: Any) -> None:
+    def _class_attributes(self, cls: type, owner: Any, names: frozenset[str]) -> None:
+        """What the code reads from a class, by its own name or (``owner``) through an instance."""
+        for name in sorted(names):
+            home = next((c for c in cls.__mro__ if name in vars(c)), None)
+            if home is None or _is_library(home.__module__):
+                continue
+            attribute = vars(home)[name]
+            self.places.append((vars(home), name, attribute))
+            if isinstance(attribute, types.MemberDescriptorType):
+                if owner is not None:
+                    held = getattr(owner, name, _MISSING)
+                    self.places.append((_Slots(owner), name, held))
+                    self._value(held, names)
+                continue
+            for c in cls.__mro__[: cls.__mro__.index(home)]:
+                self.places.append((vars(c), name, _MISSING))  # what would hide it
+            if owner is not None and hasattr(owner, "__dict__"):
+                self.places.append((owner.__dict__, name, _MISSING))
+            if isinstance(attribute, classmethod):
+                attribute = types.MethodType(attribute.__func__, cls)
+            elif isinstance(attribute, staticmethod):
+                attribute = attribute.__func__
+            elif isinstance(attribute, property | functools.cached_property):
+                attribute = getattr(attribute, "fget", None) or getattr(attribute, "func", None)
+                if owner is not None and attribute is not None:
+                    attribute = types.MethodType(attribute, owner)
+            elif isinstance(attribute, types.FunctionType) and owner is not None:
+                attribute = types.MethodType(attribute, owner)
+            self._value(attribute, names)
+
+    def _container(self, value: Any, names: frozenset[str]) -> None:
         """The structure of a container and its leaves: by value for scalars, else by identity."""
         found = _taken_apart(value)
         if found is None:
@@ -209,14 +261,7 @@ class _Scan:
         self.containers.append((value, spec, leaves))
         self.key.append(spec)
         for leaf in leaves:
-            if isinstance(leaf, _SCALARS):
-                self.key.append(static_key(leaf))
-                continue
-            self.key.append(_Same(leaf))
-            if type(leaf) is Array:
-                self.arrays.append(leaf)
-            elif isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
-                self._todo.append(leaf)
+            self._value(leaf, names)
 
 
 def _taken_apart(container: Any) -> tuple[Any, list[Any]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from ..ir.location import at_user_line
 from ..ir.ops.operands import set_strict_dtypes
@@ -63,6 +63,7 @@ class Config:
         object.__setattr__(self, "num_threads", int(threads) if threads.isdigit() else cpus)
         object.__setattr__(self, "strict_dtypes", False)
         object.__setattr__(self, "pending_limit", 512)
+        Config.stepwise = self.verify or self.debug_nans
 
     eager: bool
     verify: bool
@@ -71,16 +72,16 @@ class Config:
     strict_dtypes: bool
     pending_limit: int
 
+    # Whether programs run node by node, so that each result can be looked at. Not a setting of its
+    # own, but asked at each call: so it is kept.
+    stepwise: ClassVar[bool] = False
+
     def __setattr__(self, name: str, value: Any) -> None:
         self._check(name, value)
         object.__setattr__(self, name, value)
+        Config.stepwise = self.verify or self.debug_nans
         if name == "strict_dtypes":
             set_strict_dtypes(value)
-
-    @property
-    def stepwise(self) -> bool:
-        """Whether programs run node by node, so that each result can be looked at."""
-        return self.verify or self.debug_nans
 
     def _check(self, name: str, value: Any) -> None:
         known = vars(self)

@@ -1,7 +1,7 @@
 """Operators and methods of arrays: each is the function of the same meaning, found by name.
 
 Four operators have a short way for the commonest operands (two arrays of one type, or an array
-and a Python float): they make the very nodes that the builder would make, without asking it.
+and a Python number): they make the very nodes that the builder would make, without asking it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtypes import int64
 from ..ir.graph import Node, Op, Value
 from ..ir.location import at_user_line, user_place
 from ..ir.ops.arithmetic import ADD, DIV, MUL, SUB
-from ..ir.ops.leaves import constant
-from ..ir.ops.shape import broadcast
+from ..ir.ops.operands import number_like
 from ..ir.ops.shape import transpose as transpose_value
-from ..ir.types import TensorType
 
 __all__ = ["Operators", "function"]
 
@@ -37,64 +34,30 @@ def function(name: str) -> Callable[..., Any]:
     return _FUNCTIONS[name]
 
 
-# Broadcast constants by value and type. Signed zeros and NaN are equal to what they are not, or
-# not to what they are: they stay out.
-_SCALARS: dict[tuple[float, TensorType], Value] = {}
-_FEW = 1024
-_EXACT = 2**53
-
-
-def _scalar_like(value: float, type: TensorType) -> Value | None:
-    """A Python number in the shape and dtype of an array; None if the builder must decide."""
-    found = _SCALARS.get((value, type))
-    if found is not None:
-        return found
-    if value.__class__ is int:
-        if not 0 < abs(value) < _EXACT:
-            return None
-    elif not 1e-30 < abs(value) < 1e30:  # zeros, NaN, and what overflows in float32
-        return None
-    if len(_SCALARS) >= _FEW:
-        _SCALARS.clear()
-    found = broadcast(constant(value, type.dtype), type.shape, ())
-    _SCALARS[value, type] = found
-    return found
-
-
 def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The operator and its reflection for an op whose result has the type of its operands."""
 
     def forward(self: Any, other: Any) -> Any:
-        kind, t = type(other), self._type
+        t = self._type
         if not t.weak and t.dtype.kind in kinds:
-            right: Value | None = None
-            if kind is type(self):
+            if type(other) is type(self):
                 s = other._type
-                if s is t or (s.shape == t.shape and s.dtype is t.dtype and not s.weak):
-                    right = other._value
-            elif (kind is float and t.dtype.kind == "f") or (
-                kind is int and (t.dtype.kind == "f" or t.dtype is int64)
-            ):
-                right = _scalar_like(other, t)
+                same = s is t or (s.shape == t.shape and s.dtype is t.dtype and not s.weak)
+                right = other._value if same else None
+            else:
+                right = number_like(other, t)
             if right is not None:
                 node = Node(op, (self._value, right), (), (t,), user_place())
-                return self._pending(Value(node, 0), t)
+                return self._pending(Value(node), t)
         return function(name)(self, other) if _accepts(self, other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
-        kind, t = type(other), self._type
-        if (
-            not t.weak
-            and t.dtype.kind in kinds
-            and (
-                (kind is float and t.dtype.kind == "f")
-                or (kind is int and (t.dtype.kind == "f" or t.dtype is int64))
-            )
-        ):
-            left = _scalar_like(other, t)
+        t = self._type
+        if not t.weak and t.dtype.kind in kinds:
+            left = number_like(other, t)
             if left is not None:
                 node = Node(op, (left, self._value), (), (t,), user_place())
-                return self._pending(Value(node, 0), t)
+                return self._pending(Value(node), t)
         return function(name)(other, self) if _accepts(self, other) else NotImplemented
 
     return forward, reflected

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +63,7 @@ class Stats:
     traces : int
         Functions traced.
     compiles : int
-        Programs compiled.
+        Programs compiled, but for those whose code was found on disk.
     hits : int
         Times a compiled program was found in the table.
     """
@@ -70,6 +72,18 @@ class Stats:
     traces: int = 0
     compiles: int = 0
     hits: int = 0
+
+
+_TABLES: weakref.WeakSet[PlanTable] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for table in _TABLES:
+        table._renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class PlanTable:
@@ -82,6 +96,11 @@ class PlanTable:
         self.stats = Stats()
         self._limit = limit
         self._plans: dict[Hashable, Any] = {}
+        self._renew_locks()
+        _TABLES.add(self)
+
+    def _renew_locks(self) -> None:
+        """New locks, at the start and in a forked child: nobody is there to let go of the old."""
         self._lock = threading.Lock()
         self._compiling: dict[Hashable, threading.Lock] = {}
 
@@ -115,7 +134,7 @@ class PlanTable:
             with self._lock:
                 self._make_room()
                 self._plans[key] = plan
-                self.stats.compiles += 1
+                self.stats.compiles += not plan.plan.from_disk
                 self._compiling.pop(key, None)
         return plan
 

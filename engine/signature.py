@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,10 @@ def collect(x: Any, call: Call) -> None:
         call.borrowed.append(len(buffers))
         buffers.append(x)
     elif kind is dict:
+        names = tuple(x)
         key.append(kind)
-        key.append(tuple(x))
-        for name in sorted_keys(x):
+        key.append(names)
+        for name in _in_order(names):
             collect(x[name], call)
     elif kind is list or kind is tuple:
         key.append(kind)
@@ -103,6 +105,12 @@ def collect(x: Any, call: Call) -> None:
             key.append(spec if spec != NONE else None)
             for leaf in leaves:
                 collect(leaf, call)
+
+
+@lru_cache(maxsize=4096)
+def _in_order(names: tuple[Any, ...]) -> list[Any]:
+    """The keys of a dictionary in the order of its leaves; the same dictionaries come again."""
+    return sorted_keys(names)
 
 
 def _readable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

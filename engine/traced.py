@@ -19,6 +19,7 @@ from .closing import Web, close, graph_of
 from .config import config
 from .programs import PlanTable
 from .realize import intern, run_nodes
+from .rebuild import builder
 from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
 from .tree import paths, put_together, take_apart
 
@@ -26,6 +27,7 @@ __all__ = ["PLANS", "Program", "output_value", "trace_program"]
 
 # Programs of jitted functions, by canonical key: equal functions share one.
 PLANS = PlanTable(limit=2048)
+_STATS = PLANS.stats
 
 
 def output_value(x: Any, where: str) -> Value:
@@ -59,6 +61,7 @@ class Program:
     """
 
     __slots__ = (
+        "_build",
         "_forwarded",
         "_hidden",
         "_out_spec",
@@ -92,6 +95,7 @@ class Program:
         self.used = 0
         self._out_spec = out_spec
         self._plan: Any = None
+        self._build: Any = None
         self._single = out_spec is None
         self._types = [intern(x.type) for x in outputs]
         self._forwarded = _forwarded(inputs, outputs)
@@ -133,6 +137,7 @@ class Program:
     def plan(self) -> Any:
         """The compiled program."""
         if self._plan is None:
+            self._build = builder(self._out_spec)
             self._plan = PLANS.compiled(self.web.key, self.graph)
         return self._plan
 
@@ -141,7 +146,7 @@ class Program:
         plan = self._plan
         if plan is None:
             plan = self.plan()
-        PLANS.stats.calls += 1
+        _STATS.calls += 1
         given = [*buffers, *self._hidden] if self._hidden else buffers
         results = run_nodes(self.web, given) if config.stepwise else plan.run(given)
         if borrowed:
@@ -150,8 +155,9 @@ class Program:
             results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
         if self._single:
             return Array(results[0], None, self._types[0])
-        arrays = [Array(y, None, t) for y, t in zip(results, self._types, strict=True)]
-        return put_together(self._out_spec, iter(arrays))
+        return self._build(
+            [Array(y, None, t) for y, t in zip(results, self._types, strict=True)]
+        )
 
     def splice(self, values: Sequence[Value]) -> Any:
         """The results as part of the web that ``values`` belong to."""

@@ -1,9 +1,9 @@
 """Pytrees: nested containers of arrays, taken apart into leaves and put together again.
 
-Containers are dict, list, tuple, named tuples, dataclasses, None (a container of nothing) and
-registered classes; everything else is a leaf. Dictionaries keep their insertion order when they
-are rebuilt, while their leaves are listed by sorted key: two dictionaries with the same items have
-the same leaves and equal structures whatever their order.
+Containers are dict, list, tuple, OrderedDict, defaultdict, named tuples, dataclasses, None (a
+container of nothing) and registered classes; everything else is a leaf. Dictionaries keep their
+insertion order when they are rebuilt, while their leaves are listed by sorted key: two dictionaries
+with the same items have the same leaves and equal structures whatever their order.
 
 The structure is a nested tuple, so that it hashes and compares at C speed:
 
@@ -19,6 +19,7 @@ registered class, dataclass         ``(type, Aux, children)``
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -73,8 +74,24 @@ class _Kind:
     names: Callable[[Any], Sequence[str]]
 
 
-# Classes met so far that are not built in: a _Kind, or None for the class of a leaf.
-_KINDS: dict[type, _Kind | None] = {}
+def _key_names(keys: Iterable[Any]) -> list[str]:
+    return [f"[{key!r}]" for key in keys]
+
+
+# Classes met so far that are not built in: a _Kind, or None for the class of a leaf. The order of
+# an OrderedDict is part of its structure, and so is what a defaultdict makes.
+_KINDS: dict[type, _Kind | None] = {
+    OrderedDict: _Kind(
+        lambda x: (list(x.values()), tuple(x)),
+        lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+        _key_names,
+    ),
+    defaultdict: _Kind(
+        lambda x: (list(x.values()), (x.default_factory, tuple(x))),
+        lambda aux, children: defaultdict(aux[0], zip(aux[1], children, strict=True)),
+        lambda aux: _key_names(aux[1]),
+    ),
+}
 
 
 def register_node(
@@ -160,7 +177,7 @@ def _fields_kind(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> _Ki
     return _Kind(take_apart, put_together, lambda aux: ["." + name for name in data])
 
 
-def _kind_of(cls: type) -> _Kind | None:
+def kind_of(cls: type) -> _Kind | None:
     """The kind of a class that is neither built in nor a leaf, found once."""
     if cls in _KINDS:
         return _KINDS[cls]
@@ -212,7 +229,7 @@ def take_apart(tree: Any, out: list[Any], is_leaf: Callable[[Any], bool] | None 
         return cls, None, tuple([take_apart(item, out, is_leaf) for item in tree])
     if tree is None:
         return NONE
-    kind = _KINDS[cls] if cls in _KINDS else _kind_of(cls)
+    kind = _KINDS[cls] if cls in _KINDS else kind_of(cls)
     if kind is None:
         out.append(tree)
         return None

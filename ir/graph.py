@@ -142,7 +142,9 @@ class Node:
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        return tuple(Value(self, i) for i in range(len(self.types)))
+        if len(self.types) == 1:
+            return (Value(self),)
+        return tuple([Value(self, i) for i in range(len(self.types))])
 
     def __repr__(self) -> str:
         return f"<{self.op.name}: {', '.join(map(str, self.types))}>"

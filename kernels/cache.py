@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -138,10 +139,8 @@ class Store:
     def _note_use(self, path: str, noted: float) -> None:
         now = time.time()
         if now - noted > _USE_NOTED:
-            try:
+            with suppress(OSError):  # not ours to write: then we drop nothing either
                 os.utime(path, (now, now))
-            except OSError:
-                pass  # not ours to write: then nothing is dropped either
 
     def _make_room(self, added: int) -> None:
         """Drop what was not used for longest when there is too much."""

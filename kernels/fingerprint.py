@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,7 +85,7 @@ def _key(texts: Sequence[str]) -> str | None:
     return digest.hexdigest()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _source(module: str) -> str | None:
     """Digest of the source of a scalar program outside of what all keys cover; None if foreign."""
     root, _, rest = module.partition(".")
@@ -102,7 +102,7 @@ def _source(module: str) -> str | None:
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _environment() -> bytes | None:
     """Digest of what all code depends on; None if that cannot be told."""
     digest = blake2b(digest_size=32)

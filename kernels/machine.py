@@ -65,6 +65,11 @@ class Code:
         self._library: Any = None
 
     @property
+    def from_disk(self) -> bool:
+        """Whether it was found there, not compiled by this process."""
+        return "load" in self.seconds
+
+    @property
     def library(self) -> Any:
         """Numba's library, for texts; code that came from disk is translated again for it."""
         if self._library is None:
@@ -90,8 +95,7 @@ def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
                     lambda module, builder, values: _emit(module, builder, functions, values),
                 )
                 if LISTENERS:
-                    made = "compile" in found.seconds
-                    tell(compilations=int(made), loads=int(not made))
+                    tell(compilations=int(not found.from_disk), loads=int(found.from_disk))
     return found
 
 

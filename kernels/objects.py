@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 __all__ = ["host", "is_loadable", "load", "python_function"]
@@ -31,7 +31,7 @@ class _MethodDef(ctypes.Structure):
 _KEPT: list[Any] = []  # engines and method definitions
 
 
-@lru_cache(maxsize=None)
+@cache
 def host() -> tuple[str, str, str]:
     """Triple, processor and features that code is made for, as LLVM names them."""
     from llvmlite import binding
@@ -40,7 +40,7 @@ def host() -> tuple[str, str, str]:
     return triple, processor, binding.get_host_cpu_features().flatten()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _target_machine() -> Any:
     from llvmlite import binding
 
@@ -86,10 +86,13 @@ def is_loadable(code: bytes) -> bool:
     Its undefined symbols must be found among those of the process; numba has some of its own. Only
     ELF can be checked, the format of Linux (and of LLVM's code in memory on Windows).
     """
+    if code[:5] != b"\x7fELF\x02":
+        return False
     process: Any = ctypes.CDLL(None)
-    return code[:5] == b"\x7fELF\x02" and all(
-        getattr(process, name, None) is not None for name in _undefined(code)
-    )
+    try:
+        return all(getattr(process, name, None) is not None for name in _undefined(code))
+    except (struct.error, ValueError, IndexError):  # no object file, whatever it begins with
+        return False
 
 
 def _undefined(code: bytes) -> Iterator[str]:
@@ -99,8 +102,7 @@ def _undefined(code: bytes) -> Iterator[str]:
     size, count = struct.unpack_from(f"{order}HH", code, 58)
     # of each section: name, type, flags, address, offset, size, link, info, alignment, entry size
     sections = [
-        struct.unpack_from(f"{order}IIQQQQIIQQ", code, sections_at + k * size)
-        for k in range(count)
+        struct.unpack_from(f"{order}IIQQQQIIQQ", code, sections_at + k * size) for k in range(count)
     ]
     for _, kind, _, _, start, length, link, _, _, entry in sections:
         if kind != 2:  # SHT_SYMTAB

@@ -13,8 +13,9 @@ from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
 from ..ir.dtypes import DType
 from ..ir.graph import Graph
-from .cpu.blas import matmul_frame, thread_control
+from .cpu.blas import matmul_frame
 from .cpu.library import fill
+from .cpu.openblas import thread_control
 from .events import LISTENERS, tell
 from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
@@ -66,7 +67,9 @@ class Plan:
         """Number the arrays a call hands over: inputs, outputs, constants."""
         buffers = self.schedule.buffers
         self.inputs = sorted((b for b in buffers if b.kind == "input"), key=lambda b: b.slot)
-        self.results = [b for b in buffers if b.kind == "output"]
+        wanted = {number: k for k, number in enumerate(self.schedule.outputs)}
+        results = (b for b in buffers if b.kind == "output")
+        self.results = sorted(results, key=lambda b: wanted[b.number])
         self.constants = [b for b in buffers if b.kind == "constant"]
         self.array_of = {
             b.number: k for k, b in enumerate([*self.inputs, *self.results, *self.constants])
@@ -76,6 +79,8 @@ class Plan:
             np.ascontiguousarray(literals[b.slot].array()) for b in self.constants
         ]
         self._result_specs = [(b.shape, b.dtype.numpy, b.nbytes) for b in self.results]
+        # Whether the outputs are the results, in their order, and nothing else.
+        self._only_results = list(self.schedule.outputs) == [b.number for b in self.results]
 
     def _assign_functions(self) -> None:
         """Give each native step its calls; nests of one form share a function."""
@@ -113,12 +118,6 @@ class Plan:
                 native += 1
         if native > first:
             yield (first, native)
-
-    def _table(self, threads: int) -> Array:
-        found = self._tables.get(threads)
-        if found is None:
-            found = self._tables[threads] = self._make_table(threads)
-        return found
 
     def _make_table(self, threads: int) -> Array:
         """The table of a call, see :mod:`.llvm.driver`."""
@@ -170,7 +169,10 @@ class Plan:
             arena = block(self.memory.size)
         everything = [*arrays, *results, *self.constant_arrays]
         pool = pool_address(threads) if threads > 1 or self.uses_blas else 0
-        table = self._table(threads if pool else 1)
+        parts = threads if pool else 1
+        table = self._tables.get(parts)
+        if table is None:
+            table = self._tables[parts] = self._make_table(parts)
         for segment in self._segments:
             if type(segment) is tuple:
                 assert self.code is not None
@@ -182,7 +184,7 @@ class Plan:
             else:
                 self._run_on_host(segment, arrays, results, arena, threads)
         self._arenas.append(arena)
-        return self._outputs(arrays, results)
+        return results if self._only_results else self._outputs(arrays, results)
 
     def _tell(self) -> None:
         """What one run does, for those who count."""
@@ -235,6 +237,11 @@ class Plan:
         """Raise the error that a step reported: ``value << 16 | number``."""
         kind, message = self.schedule.errors[(word & 0xFFFF) - BAKED - 1]
         raise kind(message.replace("{value}", str(word >> 16)))
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether its code was found on disk."""
+        return self.code is not None and self.code.from_disk
 
     # -- reports --------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class _Pool:
         start = self._memory.ctypes.data
         self.address = start + (-start) % 64  # a cache line
         self.workers = 0
+        self.most = _MOST_WORKERS
         self._lock = threading.Lock()
         self._worker: Code | None = None
         self.usable = self._prepare()
@@ -49,10 +50,15 @@ class _Pool:
         with self._lock:
             if self._worker is None:
                 self._worker = compile_entry("worker", "i", _worker_body)
-            while self.workers < min(workers, _MOST_WORKERS):
+            while self.workers < min(workers, self.most):
                 name = f"tilegrad-{self.workers}"
                 call = self._worker.call
-                threading.Thread(target=call, args=(self.address,), name=name, daemon=True).start()
+                worker = threading.Thread(target=call, args=(self.address,), name=name, daemon=True)
+                try:
+                    worker.start()
+                except RuntimeError:  # no more threads for this process, or it is about to end
+                    self.most = self.workers
+                    return
                 self.workers += 1
 
 
@@ -74,7 +80,7 @@ def pool_address(threads: int) -> int:
     pool = _POOL[0]
     if not pool.usable:
         return 0
-    if pool.workers < threads - 1:
+    if pool.workers < min(threads - 1, pool.most):
         pool.grow(threads - 1)
     return pool.address
 
@@ -86,4 +92,5 @@ def _forget() -> None:
     _LOCK = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

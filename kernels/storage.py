@@ -8,6 +8,7 @@ buffers keep it alive as usual.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import Any
@@ -23,7 +24,14 @@ KEPT = 512 * 1024 * 1024  # most bytes kept in all
 
 _blocks: list[np.ndarray[Any, Any]] = []
 _lock = threading.Lock()
-_ALONE = 3  # references to a free block: the list, the loop variable, getrefcount's argument
+
+
+def _references(blocks: list[np.ndarray[Any, Any]], k: int) -> int:
+    return sys.getrefcount(blocks[k])
+
+
+# References to a block that only the list holds, with those that asking makes.
+_ALONE = _references([np.empty(0)], 0)
 
 
 def block(nbytes: int) -> np.ndarray[Any, Any]:
@@ -31,10 +39,11 @@ def block(nbytes: int) -> np.ndarray[Any, Any]:
     if nbytes < LARGE:
         return _fresh(nbytes)
     with _lock:
-        for k, candidate in enumerate(_blocks):
-            if candidate.nbytes == nbytes and sys.getrefcount(candidate) == _ALONE:
-                _blocks.append(_blocks.pop(k))  # most recently used last
-                return candidate
+        for k in range(len(_blocks)):
+            if _blocks[k].nbytes == nbytes and _references(_blocks, k) == _ALONE:
+                found = _blocks.pop(k)
+                _blocks.append(found)  # most recently used last
+                return found
         fresh = _fresh(nbytes)
         _blocks.append(fresh)
         _make_room()
@@ -67,3 +76,13 @@ def release() -> None:
     """Give all kept blocks back (those in use live on with their users)."""
     with _lock:
         _blocks.clear()
+
+
+def _after_fork() -> None:
+    """In a forked child nobody is there to let go of the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,9 +1,7 @@
-"""What every test runs under: fixed seeds, a cache folder of its own, deterministic hypothesis."""
+"""What every test runs under: fixed seeds, no code from disk, deterministic hypothesis."""
 
 import os
 import random
-import shutil
-import tempfile
 
 import numpy as np
 import pytest
@@ -20,16 +18,9 @@ settings.register_profile(
 )
 settings.load_profile("tilegrad")
 
-# Before tilegrad is imported, and never the user's own folder. Workers of pytest-xdist inherit
-# the variable: that several processes share one cache is part of what is tested.
-if "PYTEST_XDIST_WORKER" not in os.environ:
-    os.environ["TILEGRAD_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilegrad-tests-")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the cache folder when the last process is done with it."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        shutil.rmtree(os.environ["TILEGRAD_CACHE_DIR"], ignore_errors=True)
+# No compiled code is kept on disk unless a test asks for it (a folder and a size of its own): how
+# much a test compiles must not depend on what others, also in other processes, did before.
+os.environ["TILEGRAD_CACHE_SIZE"] = "0"
 
 
 @pytest.fixture(autouse=True)

@@ -78,11 +78,11 @@ def elementwise(
 
     def jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:
         total: Value | None = None
-        params = dict(node.params)
+        inputs, out, params = node.inputs, node.out, dict(node.params)
         for t, partial in zip(tangents, partials or (), strict=True):
             if t is None or partial is None:
                 continue
-            term = partial(t, *node.inputs, out=node.out, **params)
+            term = partial(t, *inputs, out=out, **params)
             if term is not None:
                 total = term if total is None else total + term
         return total

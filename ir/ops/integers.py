@@ -6,7 +6,7 @@ programs are total. Floating remainders are exact: see :mod:`..scalar.remainder`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def _samples(rng: Any, dtype: Any) -> tuple[Any, Any]:
     return (quotient * y).astype(dtype), y
 
 
-def _divided(name: str, x: Any, y: Any) -> list[Value]:
+def _divided(name: str, x: Any, y: Any) -> Sequence[Value]:
     """Real operands of one type; two bools become int8 (NumPy)."""
     values = [as_value(x), as_value(y)]
     both = common_dtype([v.type for v in values]).is_bool

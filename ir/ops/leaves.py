@@ -58,7 +58,7 @@ _WEAK = {int: int64, float: float64, complex: complex128}
 
 
 def number_key(x: Any) -> Any:
-    """What tells Python numbers apart by class and bits (a NaN is found as the same object only)."""
+    """What tells Python numbers apart by class and bits; a NaN is found as the same object only."""
     kind = type(x)
     # Equal floats have equal bits but for zeros, which are in complex numbers too.
     return (kind, x) if x and kind is not complex else (kind, str(x))

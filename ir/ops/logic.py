@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def shift_right(x: Any, y: Any) -> Value:
     return make(SHIFT_RIGHT, _shift_operands("right_shift", x, y))
 
 
-def _shift_operands(name: str, x: Any, y: Any) -> list[Value]:
+def _shift_operands(name: str, x: Any, y: Any) -> Sequence[Value]:
     """Integers of one type; two bools become int8 (NumPy)."""
     values = [as_value(x), as_value(y)]
     both = common_dtype([v.type for v in values]).is_bool

@@ -1,19 +1,15 @@
 """Matrix products through the BLAS that SciPy ships, called by address from native code.
 
-``scipy.linalg.cython_blas`` exports its routines as capsules that hold C function pointers; their
-arguments are Fortran's, all by reference, integers 32 bits wide.
+Its arguments are Fortran's, all by reference, integers 32 bits wide.
 
 A large product is computed in panels of rows or columns, which our own threads share, while BLAS
-itself runs on one thread (:func:`thread_control`). The panels depend on the shape alone, so the
-bits do not depend on how many threads there are; and BLAS never waits for a thread of its own that
-the system has not scheduled.
+itself runs on one thread (:func:`.openblas.thread_control`). The panels depend on the shape alone,
+so the bits do not depend on how many threads there are; and BLAS never waits for a thread of its
+own that the system has not scheduled.
 """
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
@@ -24,8 +20,9 @@ from ..llvm.calls import call_address
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
 from ..llvm.nest import SIGNATURE
+from .openblas import routine_address
 
-__all__ = ["emit_matmul", "matmul_frame", "panels", "routine_address", "thread_control"]
+__all__ = ["emit_matmul", "matmul_frame", "panels"]
 
 _ROUTINES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 _I32, _I8 = ir.IntType(32), ir.IntType(8)
@@ -37,37 +34,6 @@ _PANELS, _ROWS, _COLUMNS, _PANEL_STEPS = 15, 16, 17, 18
 # each packs the other operand anew.
 _WORTHWHILE = 1_000_000
 _LEAST, _MOST_PANELS = 96, 16
-
-
-@cache
-def routine_address(name: str) -> int:
-    """Address of a BLAS routine of SciPy."""
-    from scipy.linalg import cython_blas
-
-    capsule = cython_blas.__pyx_capi__[name]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-    assert isinstance(address, int)
-    return address
-
-
-@cache
-def thread_control() -> tuple[int, int]:
-    """Addresses of OpenBLAS's ``get_num_threads`` and ``set_num_threads``; (0, 0) without them."""
-    import scipy
-
-    folder = Path(scipy.__file__).parent
-    for library in sorted((folder.parent / "scipy.libs").glob("libscipy_openblas*")):
-        handle = ctypes.CDLL(str(library))  # loaded already by scipy.linalg: this finds it
-        names = ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads")
-        if all(hasattr(handle, n) for n in names):
-            found = [ctypes.cast(getattr(handle, n), ctypes.c_void_p).value or 0 for n in names]
-            return found[0], found[1]
-    return 0, 0
 
 
 def panels(step: MatMul) -> tuple[int, int, int]:

@@ -101,10 +101,13 @@ def emit_driver(
         with b.if_else(b.and_(several, b.icmp_unsigned("!=", pool, I64(0)))) as (shared, alone):
             with shared:
                 emit_shared(b, task, job, pool_pointer, threads, watch)
-            with alone, counted_loop(b, I64(0), pieces) as piece:
-                with b.if_then(b.not_(watch.stopped(b))):
-                    b.call(task, [job, piece])
-                    watch.look(b)
+            with (
+                alone,
+                counted_loop(b, I64(0), pieces) as piece,
+                b.if_then(b.not_(watch.stopped(b))),
+            ):
+                b.call(task, [job, piece])
+                watch.look(b)
     return b.load(error, typ=I64)
 
 

@@ -9,11 +9,13 @@ the form.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from ...fusion.index import Index, Mod, Quotient, Var
 from ...fusion.loops import Instruction, Nest
 from ...fusion.split import BLOCK
+from ...ir.graph import Literal
 
 __all__ = ["BLOCK", "LANES", "WIDTH", "Form", "form_of"]
 
@@ -37,6 +39,10 @@ class Form:
     buffers : tuple of int
         Schedule numbers of the local buffers.
     parameters : tuple of int
+        Integers that are read from the frame.
+    literals : tuple of int
+        Bits of the constants that are read from the frame, by number of the tape instruction in
+        ``literal_slots``.
     """
 
     nest: Nest
@@ -46,10 +52,12 @@ class Form:
     short: bool
     buffers: tuple[int, ...]
     parameters: tuple[int, ...]
+    literals: tuple[int, ...]
+    literal_slots: dict[int, int]
 
     @property
     def frame(self) -> tuple[int, ...]:
-        return (*self.buffers, *self.parameters)
+        return (*self.buffers, *self.parameters, *self.literals)
 
     def slot(self, value: int) -> int | None:
         """Frame position of an integer, None when it is baked in."""
@@ -57,11 +65,35 @@ class Form:
             return None
         return len(self.buffers) + self.parameters.index(value)
 
+    def literal_slot(self, number: int) -> int | None:
+        """Frame position of the constant that is tape instruction ``number``; None: baked in."""
+        found = self.literal_slots.get(number)
+        return None if found is None else len(self.buffers) + len(self.parameters) + found
+
+
+# Constants that programs are made of; others (a length to divide by, a rate) change from call to
+# call and are no reason to compile again.
+_SIMPLE = frozenset((0.0, 0.5, 1.0, 2.0, 3.0, 4.0))
+
+
+def _is_baked(literal: Literal) -> bool:
+    if literal.dtype.is_bool or literal.dtype.is_complex:
+        return True
+    value = literal.item()
+    return abs(value) in _SIMPLE or value != value
+
+
+def _bits(literal: Literal) -> int:
+    """The element as an int64 with its bits in the low places."""
+    return int.from_bytes(literal.data.ljust(8, b"\0"), sys.byteorder, signed=True)
+
 
 class _Numbering:
     def __init__(self) -> None:
         self.buffers: dict[int, int] = {}
         self.parameters: dict[int, int] = {}
+        self.literals: list[int] = []
+        self.literal_slots: dict[int, int] = {}
 
     def buffer(self, number: int) -> str:
         return f"b{self.buffers.setdefault(number, len(self.buffers))}"
@@ -85,7 +117,7 @@ class _Numbering:
             parts.append(f"{self.integer(coefficient)}*{text}")
         return "+".join(parts)
 
-    def instruction(self, i: Instruction) -> str:
+    def instruction(self, number: int, i: Instruction) -> str:
         text = [i.kind, i.dtype.short, str(i.args), str(i.guard)]
         if i.op is not None:
             text.append(f"{i.op.name}{[(k, str(v)) for k, v in i.params]}")
@@ -94,7 +126,11 @@ class _Numbering:
         if i.index is not None:
             text.append(self.index(i.index))
         if i.literal is not None:
-            text.append(i.literal.data.hex())
+            if _is_baked(i.literal):
+                text.append(i.literal.data.hex())
+            else:
+                self.literal_slots[number] = len(self.literals)
+                self.literals.append(_bits(i.literal))
         if i.kind in ("inside", "bounds", "reduced"):
             text.append(f"{self.integer(i.low)},{self.integer(i.high)}")
         if i.error >= 0:
@@ -109,7 +145,7 @@ def form_of(nest: Nest) -> Form:
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
     lines += [numbering.integer(n) for n in nest.extents]
-    lines += [numbering.instruction(i) for i in nest.tape]
+    lines += [numbering.instruction(n, i) for n, i in enumerate(nest.tape)]
     lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
     if nest.part:
         lines.append(f"{nest.part} {[numbering.buffer(b) for b in nest.states]}")
@@ -127,6 +163,8 @@ def form_of(nest: Nest) -> Form:
         short,
         tuple(numbering.buffers),
         tuple(numbering.parameters),
+        tuple(numbering.literals),
+        numbering.literal_slots,
     )
 
 

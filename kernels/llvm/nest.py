@@ -73,6 +73,14 @@ class NestEmitter:
         b = self.builder
         return b.load(b.gep(self.frame, [I64(k)], source_etype=I64), typ=I64)
 
+    def _frame_literal(self, slot: int, dtype: DType) -> Typed:
+        """A constant whose bits are a word of the frame."""
+        b = self.builder
+        word = self._frame_word(slot)
+        if dtype.bits < 64:
+            word = b.trunc(word, ir.IntType(dtype.bits))
+        return Typed(b.bitcast(word, llvm_type(dtype, 1)) if dtype.is_floating else word, dtype)
+
     def _base(self, k: int) -> Any:
         """Address of local buffer ``k``; word 0 of the table is for errors."""
         b = self.builder
@@ -262,6 +270,9 @@ class NestEmitter:
         h = self.vector if wide else self.scalar
         if i.kind == "const":
             assert i.literal is not None
+            slot = self.form.literal_slot(number)
+            if slot is not None:
+                return self._frame_literal(slot, i.dtype)
             value = i.literal.item()
             if i.dtype.is_complex:
                 real = i.dtype.real

@@ -8,6 +8,7 @@ import pytest
 
 from tilegrad.__main__ import main
 from tilegrad.command import doctor
+from tilegrad.kernels.cache import cache_folder
 
 
 def test_report(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,13 +45,17 @@ def test_cache_folder_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TILEGRAD_CACHE_DIR", str(tmp_path / "kept"))
-    assert doctor.cache_folder() == tmp_path / "kept"
+    monkeypatch.delenv("TILEGRAD_CACHE_SIZE")
+    assert cache_folder() == tmp_path / "kept"
     main(["doctor"])
     assert f"{tmp_path / 'kept'} (not made yet)" in capsys.readouterr().out
     (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "plan").write_bytes(bytes(3_000_000))
+    (tmp_path / "kept" / "plan.code").write_bytes(bytes(3_000_000))
     main(["doctor"])
     assert f"{tmp_path / 'kept'} (1 files, 3.0 MB)" in capsys.readouterr().out
+    monkeypatch.setenv("TILEGRAD_CACHE_SIZE", "0")
+    main(["doctor"])
+    assert f"{tmp_path / 'kept'} (switched off)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -73,4 +78,4 @@ def test_cache_folder_of_the_platform(
     if variable:
         monkeypatch.setenv(variable, str(tmp_path / "own"))
     base = tmp_path / "own" if variable else tmp_path
-    assert doctor.cache_folder() == base / tail
+    assert cache_folder() == base / tail

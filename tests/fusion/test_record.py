@@ -8,7 +8,6 @@ from plans import checks, loads, nests, run, schedule_of
 
 from tilegrad.fusion.intervals import interval_of
 from tilegrad.fusion.loops import Instruction
-from tilegrad.fusion.record import Recorder
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import float64, int8, int16, int32, int64, uint8
 from tilegrad.ir.ops.leaves import iota
@@ -220,14 +219,6 @@ BINARY = {
 BOUNDS = [-32768, -300, -7, -1, 0, 1, 5, 200, 32767]
 
 
-def _recorded(interval):
-    """A recorder with one int16 instruction of a known interval."""
-    recorder = Recorder({}, set(), lambda kind, message: 0)
-    number = recorder.const(0, int16)
-    recorder.intervals[number] = interval
-    return recorder, number
-
-
 @pytest.mark.parametrize("name", BINARY)
 def test_the_interval_of_an_op_encloses_its_values(name):
     intervals = [(a, b) for a in BOUNDS for b in BOUNDS if a <= b]
@@ -248,17 +239,18 @@ def test_the_interval_of_an_op_encloses_its_values(name):
 
 
 def test_intervals_narrow():
-    recorder, number = _recorded((0, 9))
-    step = recorder.const(3, int16)
+    def of(name, *intervals):
+        instruction = Instruction("op", int16, tuple(range(len(intervals))), op=ops.OPS[name])
+        return interval_of(instruction, intervals)
 
-    def of(name, *args):
-        return recorder.intervals[recorder.emit(Instruction("op", int16, args, op=ops.OPS[name]))]
-
-    assert of("add", number, step) == (3, 12)
-    assert of("mul", number, step) == (0, 27)
-    assert of("remainder", number, step) == (0, 2)
-    assert of("floor_divide", number, step) == (0, 3)
-    assert of("neg", number) == (-9, 0)
+    assert of("add", (0, 9), (3, 3)) == (3, 12)
+    assert of("mul", (-2, 9), (3, 3)) == (-6, 27)
+    assert of("remainder", (0, 9), (3, 3)) == (0, 2)
+    assert of("remainder", (0, 2), (3, 3)) == (0, 2)
+    assert of("floor_divide", (-1, 9), (3, 3)) == (-1, 3)
+    assert of("neg", (0, 9)) == (-9, 0)
+    assert of("where", (0, 1), (0, 9), (20, 20)) == (0, 20)
+    assert of("add", (0, 32767), (0, 1)) == (-32768, 32767)  # may wrap around
 
 
 # ------------------------------------------------------------------------------------- schedules

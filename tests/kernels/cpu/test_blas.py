@@ -16,7 +16,8 @@ from tilegrad.ir import ops
 from tilegrad.ir.dtypes import float64
 from tilegrad.ir.ops.shape import transpose
 from tilegrad.kernels import plan as plan_module
-from tilegrad.kernels.cpu.blas import matmul_frame, routine_address
+from tilegrad.kernels.cpu.blas import matmul_frame
+from tilegrad.kernels.cpu.openblas import routine_address
 
 LETTERS = "abcdefgh"
 

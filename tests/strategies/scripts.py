@@ -1,0 +1,47 @@
+"""Small programs run in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+HEAD = """
+import os, sys
+import numpy as np
+import tilegrad as tg
+"""
+
+
+def start(text: str, cache: Path | None = None, **environment: str) -> subprocess.Popen:
+    """Start Python on ``HEAD`` and a script; code is kept in ``cache``, if given."""
+    names = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "error"}
+    if cache is not None:
+        names |= {"TILEGRAD_CACHE_DIR": str(cache), "TILEGRAD_CACHE_SIZE": "512"}
+    return subprocess.Popen(
+        [sys.executable, "-c", HEAD + textwrap.dedent(text)],
+        env=names | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+
+
+def finish(process: subprocess.Popen, timeout: float = 120.0) -> list[str]:
+    """The words that a process prints; it must end well, and in time."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"it hangs: {out}\n{err}") from None
+    assert process.returncode == 0, err
+    return out.split()
+
+
+def run(text: str, cache: Path | None = None, **environment: str) -> list[str]:
+    """Start and finish."""
+    return finish(start(text, cache, **environment))
