@@ -57,9 +57,19 @@ class Lowered:
             return text(optimize(self.graph))
         return self._program.plan().plan.as_text(stage)  # type: ignore[no-any-return]
 
-    def cost(self) -> Any:
-        """Operations, bytes, kernels and peak memory of the compiled program."""
-        return self._program.plan().plan.cost()
+    def cost(self) -> dict[str, Any]:
+        """What one call costs and what compiling took.
+
+        Returns
+        -------
+        dict
+            ``flops`` and ``bytes`` (estimates), ``kernels`` (steps), ``functions`` (different
+            ones), ``peak_memory`` and ``arena`` in bytes, and ``seconds``: time spent to trace,
+            optimize, schedule, emit and compile, or to load what was compiled before.
+        """
+        cost: dict[str, Any] = self._program.plan().plan.cost()
+        cost["seconds"] = {"trace": self._program.trace_seconds, **cost["seconds"]}
+        return cost
 
     def compile(self) -> Compiled:
         """The program as a function of arguments of exactly these types."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -20,8 +21,14 @@ def compile_program(graph: Graph) -> Any:
     from ..ir.passes.manager import optimize
     from ..kernels.plan import compile_graph
 
-    alone = len(graph.nodes()) == 1  # nothing to optimize; eager code makes many of these
-    return compile_graph(graph if alone else optimize(graph))
+    if len(graph.nodes()) == 1:  # nothing to optimize; eager code makes many of these
+        return compile_graph(graph)
+    start = time.perf_counter()
+    optimized = optimize(graph)
+    seconds = time.perf_counter() - start
+    plan = compile_graph(optimized)
+    plan.seconds = {"optimize": seconds, **plan.seconds}
+    return plan
 
 
 # Elements below which waking other threads costs more than they save.

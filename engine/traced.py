@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,6 +62,7 @@ class Program:
     """
 
     __slots__ = (
+        "trace_seconds",
         "_build",
         "_forwarded",
         "_hidden",
@@ -93,6 +95,7 @@ class Program:
         self.web = web
         self.is_open = bool(web.foreign or web.marks)
         self.used = 0
+        self.trace_seconds = 0.0
         self._out_spec = out_spec
         self._plan: Any = None
         self._build: Any = None
@@ -196,6 +199,7 @@ def trace_program(
     DTypeError
         If something other than arrays, numbers and containers comes back.
     """
+    start = time.perf_counter()
     title = f"jit({name})"
     trace = Trace(title)
     PLANS.stats.traces += 1
@@ -222,7 +226,9 @@ def trace_program(
         # An enclosing trace runs elsewhere: another thread's tracer came in through a closure.
         value = next(x for x in outputs if _reaches(x, web.foreign[0]))
         raise tracer_error(title, value, web.foreign[0])
-    return Program(name, inputs, names, outputs, out_spec, web)
+    program = Program(name, inputs, names, outputs, out_spec, web)
+    program.trace_seconds = time.perf_counter() - start
+    return program
 
 
 def _reaches(value: Value, node: Any) -> bool:

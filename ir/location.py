@@ -114,6 +114,6 @@ def at_user_line(error: _E) -> _E:
     if not hasattr(error, "location"):
         location = user_location()
         error.location = location  # type: ignore[attr-defined]
-        if location is not None and error.args:
+        if location is not None and error.args and "\n  at " not in str(error.args[0]):
             error.args = (f"{error.args[0]}\n  at {location}", *error.args[1:])
     return error
