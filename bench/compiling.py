@@ -63,7 +63,7 @@ for _program, _target in PROGRAMS.items():
 
 for _program in ("Black-Scholes", "PINN"):
     _case = Fresh(partial(_warm, _script, _program))
-    workload("compile", f"import and first call, {_program}, from disk", 0.5)(
+    workload("compile", f"script, {_program}, from disk", 0.5)(
         lambda size, case=_case: case  # type: ignore[misc]
     )
 

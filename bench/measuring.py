@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from .sides import OURS, Side, is_there, side
 from .timing import Times, alternate
 from .workloads import Case, Fresh, Workload
 
-__all__ = ["Result", "measure"]
+__all__ = ["Prepared", "Result", "measure", "prepare"]
 
 # Programs that touch fewer bytes may find them in a cache, for which the floor does not hold.
 CACHED = 16_000_000
@@ -106,8 +106,10 @@ def measure(
         names = [OURS]
         names += [p for p in case.peers if (peers is None or p in peers) and is_there(p)]
         if isinstance(case, Fresh):
-            rounds = range(case.repeats)
-            taken = {name: [case.seconds(name) for _ in rounds] for name in names}
+            taken: dict[str, list[float]] = {name: [] for name in names}
+            for _ in range(case.repeats):
+                for name in names:
+                    taken[name].append(case.seconds(name))
             times = {name: Times.of(seconds) for name, seconds in taken.items()}
             return Result(work.group, work.name, work.target, size, case.peers[0], times)
         return _measure_case(work, size, case, names, machine, budget)
@@ -117,16 +119,24 @@ def measure(
         return Result(work.group, work.name, work.target, size, fault=fault)
 
 
-def _measure_case(
-    work: Workload,
-    size: int,
-    case: Case,
-    names: Sequence[str],
-    machine: Machine | None,
-    budget: float,
-) -> Result:
-    calls: dict[str, Callable[[], Any]] = {}
-    values: dict[str, Any] = {}
+@dataclass(frozen=True)
+class Prepared:
+    """A case ready to be timed: a call a side, whose values agree, and the cost of ours."""
+
+    calls: dict[str, Callable[[], None]]
+    cost: dict[str, Any]
+
+
+def prepare(case: Case, names: Iterable[str]) -> Prepared:
+    """Build a case for some sides, ours first, and compare the values.
+
+    Raises
+    ------
+    ArithmeticError
+        If a result differs from ours in shape, or in value by more than the case allows.
+    """
+    calls: dict[str, Callable[[], None]] = {}
+    values: dict[str, list[np.ndarray]] = {}
     cost: dict[str, Any] = {}
     for name in names:
         this = side(name)
@@ -139,10 +149,22 @@ def _measure_case(
                 cost = function.lower(*arguments).cost()
         values[name] = list(_arrays(function(*arguments)))
         calls[name] = _call(this, function, arguments)
-    for name in names[1:]:
+    for name in calls:
         _compare(values[OURS], values[name], name, case.tolerance)
-    times = alternate(calls, budget)
-    nbytes, flops = cost.get("bytes"), cost.get("flops")
+    return Prepared(calls, cost)
+
+
+def _measure_case(
+    work: Workload,
+    size: int,
+    case: Case,
+    names: Sequence[str],
+    machine: Machine | None,
+    budget: float,
+) -> Result:
+    prepared = prepare(case, names)
+    times = alternate(prepared.calls, budget)
+    nbytes, flops = prepared.cost.get("bytes"), prepared.cost.get("flops")
     floor = None
     if machine is not None and nbytes is not None and flops is not None and nbytes > CACHED:
         floor = machine.floor(nbytes, flops)

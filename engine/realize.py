@@ -228,11 +228,30 @@ def _view(node: Node, operand: Buffer) -> Buffer:
     return np.array(reference(operand, **dict(node.params)), order="C", copy=None)
 
 
+def _run_views(node: Node) -> bool:
+    """Fill the memo of a node that is a view, or a chain of views, of results that are there."""
+    chain = [node]
+    x = node.inputs[0]
+    while x.node.memo is None:
+        if x.node.op.kind != "view" or len(x.node.inputs) != 1:
+            return False
+        chain.append(x.node)
+        x = x.node.inputs[0]
+    buffer = x.node.memo[x.index]
+    for view in reversed(chain):
+        reference: Any = view.op.reference
+        buffer = reference(buffer, **dict(view.params))
+    object.__setattr__(node, "memo", (np.array(buffer, order="C", copy=None),))
+    return True
+
+
 def _run_alone(node: Node) -> bool:
     """Fill the memo of a node whose operands are all there; False if they are not.
 
     What :func:`realize_values` does, without a web: most eager operations end here.
     """
+    if node.op.kind == "view" and len(node.inputs) == 1:
+        return _run_views(node)
     places: dict[Node, int] = {}
     numbers: list[int] = []
     buffers: list[Buffer] = []
@@ -249,9 +268,6 @@ def _run_alone(node: Node) -> bool:
         numbers.append(places[source])
     if not buffers:
         return False
-    if node.op.kind == "view" and len(buffers) == 1:
-        object.__setattr__(node, "memo", (_view(node, buffers[0]),))
-        return True
     plan = PLANS.get(single_key(node, types, numbers))
     if plan is None:
         return False

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
 from .contraction import matmul_step
-from .index import Index, linearize, variable
+from .index import Index, Var, linearize, variable
 from .layout import Axes, choose_orders, strides_of
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
-from .realize import is_loop_dot, is_product, native_scatter, realize, weight
+from .realize import is_loop_dot, is_product, is_small_update, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
 from .split import split_long
 from .tiles import RawNest, form_tiles
@@ -85,6 +85,11 @@ class Lowering:
         self.errors: list[tuple[type[Exception], str]] = []
         self.drafts: list[_Draft | RawNest | Step] = []
         self.home: dict[Value, int] = {}  # position of the draft that computes a value
+        self.outputs = set(graph.outputs)
+        self.users: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for v in dict.fromkeys(node.inputs):
+                self.users.setdefault(v, []).append(node)
         self.products: dict[Value, Value] = {}  # contractions as products to be summed
         self.recorded: list[set[Value]] = []  # values computed by each nest
 
@@ -156,7 +161,9 @@ class Lowering:
         if not any(v.size for v in node.outputs) and name != "scatter":
             return
         product = name == "dot" and is_product(node)
-        if kind in ("elementwise", "view") or name in _POINTWISE or product:
+        if name == "dynamic_update_slice" and is_small_update(node):
+            self.place_update(node, self.window_nest)
+        elif kind in ("elementwise", "view") or name in _POINTWISE or product:
             self.place_loop(node.out, node.out.shape, ())
         elif kind == "reduction":
             self.place_loop(node.out, node.inputs[0].shape, _axes(node))
@@ -168,9 +175,7 @@ class Lowering:
         elif kind == "cumulative":
             self.add_step(self.scan_nest(node), node)
         elif name == "scatter" and native_scatter(node):
-            self.add_step(self.copy_nest(node.inputs[0], node.out), node)
-            if node.inputs[1].size:
-                self.add_step(self.scatter_nest(node), node)
+            self.place_update(node, self.scatter_nest)
         else:
             self.add_step(
                 HostCall(
@@ -204,6 +209,56 @@ class Lowering:
         extents = tuple(draft.domain[d] for d in draft.order)
         nest = Nest(extents, tuple(recorder.tape), (store,), scan=Scan(node.op, elements))
         return RawNest(nest, 1)
+
+    def place_update(self, node: Node, nest: Callable[[Node], RawNest]) -> None:
+        """An update of ``node.inputs[0]``: in its own memory when nobody else needs it."""
+        source, out = node.inputs[0], node.out
+        own = self.numbers[out]
+        in_place = self.may_take_over(source, node)
+        if in_place:
+            self.numbers[out] = self.numbers[source]
+            in_place = _reads_before_it_writes(nest(node).nest)
+        if not in_place:
+            self.numbers[out] = own
+            self.add_step(self.copy_nest(source, out), node)
+        if node.inputs[1].size:
+            self.add_step(nest(node), node)
+        self.home[out] = len(self.drafts) - 1
+
+    def may_take_over(self, source: Value, node: Node) -> bool:
+        """Whether an update is the last use of its operand, but for what the update reads."""
+        number = self.numbers.get(source, -1)
+        if number < 0 or self.buffers[number].kind != "temporary" or source not in self.home:
+            return False
+        if self.orders.get(source) != self.orders.get(node.out):
+            return False
+        stack = [user for user in self.users.get(source, ()) if user is not node]
+        if source in self.outputs or node.inputs.count(source) > 1:
+            return False
+        seen = set(stack)
+        while stack:  # what else reads it must be computed inside the update
+            user = stack.pop()
+            if user.out in self.realization or len(user.types) > 1:
+                return False
+            for reader in self.users.get(user.out, ()):
+                if reader is not node and reader not in seen:
+                    seen.add(reader)
+                    stack.append(reader)
+        return True
+
+    def window_nest(self, node: Node) -> RawNest:
+        """An update written at a run-time start."""
+        x, update, *starts = node.inputs
+        draft = _Draft(update.shape, ())
+        recorder = Recorder(self.numbers, set(), self.report, self.strides)
+        at = draft.indices()
+        value = recorder.value(update, at)
+        sizes = zip(at, starts, x.shape, update.shape, strict=True)
+        place = [i + recorder.window_start(s, n, m, -1) for i, s, n, m in sizes]
+        index = linearize(place, self.strides(node.out))
+        store = Store(self.buffer(node.out), index, value)
+        self.recorded.append(recorder.computed())
+        return RawNest(Nest(update.shape, tuple(recorder.tape), (store,), ordered=True), 0)
 
     def copy_nest(self, source: Value, target: Value) -> RawNest:
         """``target`` (a buffer) becomes the elements of ``source``."""
@@ -376,6 +431,27 @@ class Lowering:
             if costly and times.get(v, 0) > 1:
                 found[v] = f"computed in {times[v]} nests"
         return found
+
+
+def _reads_before_it_writes(nest: Nest) -> bool:
+    """Whether an update in place reads no element that another iteration has written.
+
+    It may read the element it writes, and elements a constant distance away that lie beyond all
+    that it writes.
+    """
+    (store,) = nest.stores
+    for i in nest.tape:
+        if i.buffer != store.buffer:
+            continue
+        assert i.index is not None
+        apart = i.index + store.index * -1
+        if apart.terms:
+            return False
+        loops = Index(0, tuple(t for t in store.index.terms if isinstance(t[0], Var)))
+        low, high = loops.range()
+        if apart.const and abs(apart.const) <= high - low:
+            return False
+    return True
 
 
 def _axes(node: Node) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from .record import is_inlined_leaf
 __all__ = [
     "Realization",
     "is_loop_dot",
-    "is_product",
+    "is_product", "is_small_update",
     "native_scatter",
     "realize",
     "under_transposes",
@@ -94,6 +94,12 @@ def is_loop_dot(node: Node) -> bool:
     """Whether a contraction runs as our own loops: vectors, and element types without BLAS."""
     _, rows, _, columns = dot_sizes(node)
     return not node.types[0].dtype.is_inexact or rows == 1 or columns == 1
+
+
+def is_small_update(node: Node) -> bool:
+    """Whether writing a window beats choosing, for each element, between old and new."""
+    x, update = node.inputs[:2]
+    return x.size >= 1024 and 4 * update.size <= x.size
 
 
 def native_scatter(node: Node) -> bool:
@@ -186,6 +192,9 @@ def _by_kind(node: Node, result: Realization) -> None:
         result.add(node.inputs[0], "read at run-time indices")
     elif name == "dynamic_slice":
         result.add(node.inputs[0], "read from a run-time start")
+    elif name == "dynamic_update_slice" and is_small_update(node):
+        result.add(node.out, "a small window is written into it")
+        result.add(node.inputs[0], "a small window is written into its copy or in place")
     elif name == "dynamic_update_slice":
         result.add(node.inputs[1], "read from a run-time start")
     elif kind == "reduction":

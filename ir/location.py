@@ -60,10 +60,9 @@ _FIXED: ContextVar[Place | None] = ContextVar("tilegrad_place", default=None)
 
 def user_place() -> Place | None:
     """The innermost frame that is not tilegrad's own or NumPy's dispatch."""
-    return _FIXED.get() or _innermost()
-
-
-def _innermost() -> Place | None:
+    fixed = _FIXED.get()
+    if fixed is not None:
+        return fixed
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -102,8 +101,12 @@ def location_of(place: Place | None) -> Location | None:
 
 
 def user_location() -> Location | None:
-    """The line of the innermost frame that is the user's."""
-    return location_of(_innermost())
+    """The line of the user's innermost frame, also within :func:`one_place`."""
+    token = _FIXED.set(None)
+    try:
+        return location_of(user_place())
+    finally:
+        _FIXED.reset(token)
 
 
 _E = TypeVar("_E", bound=Exception)

@@ -127,8 +127,9 @@ def _obtain(key: str | None, kinds: str, emit: Emit) -> Code:
     seconds: dict[str, float] = {}
     symbol = _symbol(key)
     library = _translate(symbol, kinds, emit, seconds)
-    block = library._get_compiled_object()
-    if key is not None and is_loadable(block):
+    # Numba gets it through a callback of LLVM, where Python drops an interrupt and all else.
+    block = library._compiled_object
+    if key is not None and block is not None and is_loadable(block):
         store().put(key, block)
     call = python_function("plan", library.get_pointer_to_function(symbol))
     code = Code(call, seconds, kinds, emit)

@@ -22,6 +22,7 @@ from ..ops.gather import as_index, gather
 from ..ops.gather import take_along_axis as _take_along_axis
 from ..ops.leaves import constant, iota
 from ..ops.operands import as_value, convert
+from ..ops.dynamic import dynamic_update_slice
 from ..ops.scatter import scatter
 from ..ops.selection import maximum, minimum, where
 from ..ops.shape import broadcast_to, reshape, transpose
@@ -163,15 +164,22 @@ def _fitted(change: Value, shape: tuple[int, ...], x: Value) -> Value:
 
 
 def _overlay(x: Value, change: Value, key: Key, how: str) -> Value:
-    """Writing at ints and slices: the values laid out over the shape of ``x``, and a mask.
+    """Writing at ints and slices.
 
-    It is elementwise, so it fuses with what is around it.
+    A window is updated as such: a small one in place where nobody else needs ``x``. Spans with
+    steps are laid out over the shape of ``x`` and chosen by a mask, which fuses with what is around.
     """
     counts = tuple(len(s) for s in key.spans)
     if counts == x.shape and all(s.step == 1 for s in key.spans):
         return _MERGE[how](x, reshape(change, x.shape))
     change = reshape(change, counts)
     change = flip(change, [d for d, s in enumerate(key.spans) if s.step < 0])
+    if all(len(s) < 2 or abs(s.step) == 1 for s in key.spans):
+        starts = [min(s[0], s[-1]) for s in key.spans]
+        if how != "set":
+            shape = zip(starts, counts, strict=True)
+            change = _MERGE[how](slice_(x, starts, [a + n for a, n in shape]), change)
+        return dynamic_update_slice(x, change, *starts)
     low = [min(s[0], s[-1]) for s in key.spans]
     high = [n - 1 - max(s[0], s[-1]) for n, s in zip(x.shape, key.spans, strict=True)]
     between = [abs(s.step) - 1 if len(s) > 1 else 0 for s in key.spans]

@@ -187,7 +187,7 @@ print(len(set(found)), None in found, seen.compilations)
     assert run(script) == ["1", "False", "1"]
 
 
-# A call of some seconds, which tells when it begins.
+# A call of a third of a second at least, which tells when it begins.
 LONG = """
 tg.config.num_threads = int(os.environ["THREADS"])
 
@@ -198,33 +198,35 @@ def long(x):
 
 f = tg.jit(long)
 x = np.ones(SHAPE)
-np.asarray(f(x[:1]))
-np.asarray(f(x[: len(x) // 1000]))
+right = np.asarray(f(x)).tobytes()
 print("begin", flush=True)
 try:
     np.asarray(f(x))
     print("ran through")
 except KeyboardInterrupt:
     print("interrupted")
-y = np.asarray(f(x[: len(x) // 1000]))
-print(np.isfinite(y).all(), np.unique(y).size)
+print(np.asarray(f(x)).tobytes() == right)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way")
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("reduce", "shape"),
-    [("(lambda x: x)", "24_000_000"), ("tg.sum", "24_000_000"), ("tg.sum", "(24_000, 1000)")],
+    ("threads", "reduce", "shape"),
+    [
+        (1, "(lambda x: x)", "6_000_000"),
+        (2, "(lambda x: x)", "6_000_000"),
+        (2, "tg.sum", "6_000_000"),
+        (1, "tg.sum", "(6_000, 1000)"),
+    ],
 )
 def test_an_interrupt_stops_a_long_call(threads, reduce, shape):
     script = LONG.replace("REDUCE", reduce).replace("SHAPE", shape)
     process = start(script, THREADS=str(threads))
     try:
         assert process.stdout.readline() == "begin\n"
-        time.sleep(0.1)
+        time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        assert finish(process) == ["interrupted", "True", "1"]
+        assert finish(process) == ["interrupted", "True"]
     finally:
         process.kill()
 
