@@ -141,7 +141,7 @@ class Array(Operators, NumPyProtocols):
         if copy:
             return buffer.copy()
         view = buffer.view()
-        view.flags.writeable = False
+        view.setflags(False)  # not writeable
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -387,7 +387,10 @@ def evaluate(*trees: Any) -> Any:
     >>> x.is_realized
     True
     """
-    arrays = [x for x in leaves(trees) if type(x) is Array and x._buffer is None]
+    found: list[Any] = []
+    for tree in trees:
+        found += (tree,) if type(tree) is Array else leaves(tree)
+    arrays = [x for x in found if type(x) is Array and x._buffer is None]
     if arrays:
         realize.realize_arrays(arrays, "tg.eval")
     return trees[0] if len(trees) == 1 else trees

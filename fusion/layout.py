@@ -91,4 +91,3 @@ def strides_of(v: Value, order: Axes | None) -> tuple[int, ...]:
         strides[d] = step
         step *= max(v.shape[d], 1)
     return tuple(strides)
-

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
 from .contraction import matmul_step
-from .index import Index, Var, linearize, variable
-from .layout import Axes, choose_orders, strides_of
-from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Scan, Schedule, Step, Store
+from .draft import Draft
+from .index import linearize
+from .layout import choose_orders, strides_of
+from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Schedule, Step, Store
+from .own_loops import place_update, scan_nest, scatter_nest, window_nest
 from .realize import is_loop_dot, is_product, is_small_update, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
 from .split import split_long
@@ -45,34 +47,6 @@ def lower(graph: Graph) -> Schedule:
 _POINTWISE = ("gather", "dynamic_slice", "dynamic_update_slice", "iota")
 
 
-class _Draft:
-    """A nest being assembled: roots over one iteration domain."""
-
-    def __init__(
-        self, domain: tuple[int, ...], reduced: tuple[int, ...], axes: Axes | None = None
-    ) -> None:
-        self.domain = domain  # extents in the order of the operand's axes
-        self.reduced = reduced  # axes that reduce
-        self.axes = axes or tuple(range(len(domain)))  # in the order of the loops
-        self.roots: list[Value] = []
-        self.length = 0  # values its roots compute, counted one by one
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        return (*(d for d in self.axes if d not in self.reduced), *self.reduced)
-
-    def indices(self) -> tuple[Index, ...]:
-        """Loop variables by axis of the domain; loops are numbered outer first."""
-        found = [Index(0)] * len(self.domain)
-        for loop, axis in enumerate(self.order):
-            found[axis] = variable(loop, self.domain[axis])
-        return tuple(found)
-
-    def outer_indices(self) -> tuple[Index, ...]:
-        at = self.indices()
-        return tuple(at[d] for d in range(len(self.domain)) if d not in self.reduced)
-
-
 class Lowering:
     def __init__(self, graph: Graph, extra: dict[Value, str]) -> None:
         self.graph = graph
@@ -83,7 +57,7 @@ class Lowering:
         self.numbers: dict[Value, int] = {}
         self.constants: list[Literal] = []
         self.errors: list[tuple[type[Exception], str]] = []
-        self.drafts: list[_Draft | RawNest | Step] = []
+        self.drafts: list[Draft | RawNest | Step] = []
         self.home: dict[Value, int] = {}  # position of the draft that computes a value
         self.outputs = set(graph.outputs)
         self.users: dict[Value, list[Node]] = {}
@@ -128,7 +102,7 @@ class Lowering:
                     self.buffer(v)
         for node in self.nodes:
             self.place(node)
-        raw = [self.finish(d) if isinstance(d, _Draft) else d for d in self.drafts]
+        raw = [self.finish(d) if isinstance(d, Draft) else d for d in self.drafts]
         outputs = self._outputs()
         shared = {b.number for b in self.buffers if b.kind != "temporary"}
         steps = split_long(form_tiles(raw, self.buffers, shared), self.buffers)
@@ -162,7 +136,7 @@ class Lowering:
             return
         product = name == "dot" and is_product(node)
         if name == "dynamic_update_slice" and is_small_update(node):
-            self.place_update(node, self.window_nest)
+            place_update(node, window_nest, self)
         elif kind in ("elementwise", "view") or name in _POINTWISE or product:
             self.place_loop(node.out, node.out.shape, ())
         elif kind == "reduction":
@@ -173,9 +147,9 @@ class Lowering:
             for step in matmul_step(node, self):
                 self.add_step(step, node)
         elif kind == "cumulative":
-            self.add_step(self.scan_nest(node), node)
+            self.add_step(scan_nest(node, self), node)
         elif name == "scatter" and native_scatter(node):
-            self.place_update(node, self.scatter_nest)
+            place_update(node, scatter_nest, self)
         else:
             self.add_step(
                 HostCall(
@@ -191,104 +165,6 @@ class Lowering:
         self.drafts.append(step)
         for v in node.outputs:
             self.home[v] = len(self.drafts) - 1
-
-    # -- nests of ops that are loops of their own ----------------------------------------------
-
-    def scan_nest(self, node: Node) -> RawNest:
-        """A recurrence along one axis; a reversed one counts that axis down."""
-        out, axis = node.out, node.param("axis")
-        draft = _Draft(out.shape, (axis,))
-        at = list(draft.indices())
-        if node.param("reverse"):
-            at[axis] = at[axis] * -1 + (out.shape[axis] - 1)
-        recorder = Recorder(self.numbers, set(), self.report, self.strides)
-        elements = tuple(recorder.value(v, tuple(at)) for v in node.inputs)
-        result = recorder.emit(Instruction("scanned", out.dtype))
-        store = Store(self.buffer(out), linearize(at, self.strides(out)), result)
-        self.recorded.append(recorder.computed())
-        extents = tuple(draft.domain[d] for d in draft.order)
-        nest = Nest(extents, tuple(recorder.tape), (store,), scan=Scan(node.op, elements))
-        return RawNest(nest, 1)
-
-    def place_update(self, node: Node, nest: Callable[[Node], RawNest]) -> None:
-        """An update of ``node.inputs[0]``: in its own memory when nobody else needs it."""
-        source, out = node.inputs[0], node.out
-        own = self.numbers[out]
-        in_place = self.may_take_over(source, node)
-        if in_place:
-            self.numbers[out] = self.numbers[source]
-            in_place = _reads_before_it_writes(nest(node).nest)
-        if not in_place:
-            self.numbers[out] = own
-            self.add_step(self.copy_nest(source, out), node)
-        if node.inputs[1].size:
-            self.add_step(nest(node), node)
-        self.home[out] = len(self.drafts) - 1
-
-    def may_take_over(self, source: Value, node: Node) -> bool:
-        """Whether an update is the last use of its operand, but for what the update reads."""
-        number = self.numbers.get(source, -1)
-        if number < 0 or self.buffers[number].kind != "temporary" or source not in self.home:
-            return False
-        if self.orders.get(source) != self.orders.get(node.out):
-            return False
-        stack = [user for user in self.users.get(source, ()) if user is not node]
-        if source in self.outputs or node.inputs.count(source) > 1:
-            return False
-        seen = set(stack)
-        while stack:  # what else reads it must be computed inside the update
-            user = stack.pop()
-            if user.out in self.realization or len(user.types) > 1:
-                return False
-            for reader in self.users.get(user.out, ()):
-                if reader is not node and reader not in seen:
-                    seen.add(reader)
-                    stack.append(reader)
-        return True
-
-    def window_nest(self, node: Node) -> RawNest:
-        """An update written at a run-time start."""
-        x, update, *starts = node.inputs
-        draft = _Draft(update.shape, ())
-        recorder = Recorder(self.numbers, set(), self.report, self.strides)
-        at = draft.indices()
-        value = recorder.value(update, at)
-        sizes = zip(at, starts, x.shape, update.shape, strict=True)
-        place = [i + recorder.window_start(s, n, m, -1) for i, s, n, m in sizes]
-        index = linearize(place, self.strides(node.out))
-        store = Store(self.buffer(node.out), index, value)
-        self.recorded.append(recorder.computed())
-        return RawNest(Nest(update.shape, tuple(recorder.tape), (store,), ordered=True), 0)
-
-    def copy_nest(self, source: Value, target: Value) -> RawNest:
-        """``target`` (a buffer) becomes the elements of ``source``."""
-        draft = _Draft(source.shape, ())
-        recorder = Recorder(self.numbers, set(), self.report, self.strides)
-        number = recorder.value(source, draft.indices())
-        index = linearize(draft.indices(), self.strides(target))
-        self.recorded.append(recorder.computed())
-        store = Store(self.buffer(target), index, number)
-        return RawNest(Nest(source.shape, tuple(recorder.tape), (store,)), 0)
-
-    def scatter_nest(self, node: Node) -> RawNest:
-        """Updates written or merged at run-time positions, in index order."""
-        x, updates, *index_arrays = node.inputs
-        draft = _Draft(updates.shape, ())
-        recorder = Recorder(self.numbers, set(), self.report, self.strides)
-        at = draft.indices()
-        lead = index_arrays[0].ndim
-        value = recorder.value(updates, at)
-        places, inside = recorder.positions(node, x.shape, index_arrays, at[:lead], at[lead:])
-        store = Store(
-            self.buffer(node.out),
-            linearize(places, self.strides(node.out)),
-            value,
-            node.param("how"),
-            inside,
-        )
-        self.recorded.append(recorder.computed())
-        nest = Nest(updates.shape, tuple(recorder.tape), (store,), ordered=True)
-        return RawNest(nest, 0)
 
     def realize_now(self, v: Value, reason: str) -> int:
         """Give ``v`` (a value made during lowering, or one not realized so far) a buffer."""
@@ -312,7 +188,7 @@ class Lowering:
         """Add a root to the last nest that may compute it, else to a new one."""
         if root.size == 0:
             return
-        draft = _Draft(domain, reduced, self.orders.get(root) if not reduced else None)
+        draft = Draft(domain, reduced, self.orders.get(root) if not reduced else None)
         reads, length = self.reads(root)
         needs = max((self.home.get(v, -1) for v in reads), default=-1)
         chosen = self._nest_for(draft, reads, length, needs)
@@ -320,7 +196,7 @@ class Lowering:
             self.drafts.append(draft)
             chosen = len(self.drafts) - 1
         target = self.drafts[chosen]
-        assert isinstance(target, _Draft)
+        assert isinstance(target, Draft)
         target.roots.append(root)
         target.length += length
         self.home[root] = chosen
@@ -346,12 +222,12 @@ class Lowering:
             stack.extend((x, inside) for x in v.node.inputs)
         return found, len(seen)
 
-    def _nest_for(self, draft: _Draft, reads: dict[Value, bool], length: int, needs: int) -> int:
+    def _nest_for(self, draft: Draft, reads: dict[Value, bool], length: int, needs: int) -> int:
         """Position of a nest with the same loops whose results are all that a root waits for."""
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
             target = self.drafts[position]
-            if not isinstance(target, _Draft) or target.length + length > LONGEST_TAPE:
+            if not isinstance(target, Draft) or target.length + length > LONGEST_TAPE:
                 continue
             if target.domain != draft.domain or target.order != draft.order:
                 continue
@@ -364,9 +240,13 @@ class Lowering:
 
     # -- recording ------------------------------------------------------------------------------
 
-    def record(self, draft: _Draft, roots: Sequence[Value]) -> Recorder:
+    def recorder(self, inline: set[Value] | None = None) -> Recorder:
+        """A recorder over the buffers; values in ``inline`` are computed, not loaded."""
+        return Recorder(self.numbers, inline or set(), self.report, self.strides)
+
+    def record(self, draft: Draft, roots: Sequence[Value]) -> Recorder:
         """Record ``roots`` over the draft's loops; fills ``recorder.results``."""
-        recorder = Recorder(self.numbers, set(roots), self.report, self.strides)
+        recorder = self.recorder(set(roots))
         at = draft.indices()
         if 0 in draft.domain:  # reductions of nothing: the loop that reads never runs
             recorder.results = [recorder.const(0, self._body(v).dtype) for v in roots]
@@ -387,7 +267,7 @@ class Lowering:
         """The reduction that adds up the products of a contraction."""
         return OPS["any" if root.dtype.is_bool else "sum"]
 
-    def finish(self, draft: _Draft) -> RawNest:
+    def finish(self, draft: Draft) -> RawNest:
         """The nest of a draft."""
         roots = draft.roots
         recorder = self.record(draft, roots)
@@ -431,27 +311,6 @@ class Lowering:
             if costly and times.get(v, 0) > 1:
                 found[v] = f"computed in {times[v]} nests"
         return found
-
-
-def _reads_before_it_writes(nest: Nest) -> bool:
-    """Whether an update in place reads no element that another iteration has written.
-
-    It may read the element it writes, and elements a constant distance away that lie beyond all
-    that it writes.
-    """
-    (store,) = nest.stores
-    for i in nest.tape:
-        if i.buffer != store.buffer:
-            continue
-        assert i.index is not None
-        apart = i.index + store.index * -1
-        if apart.terms:
-            return False
-        loops = Index(0, tuple(t for t in store.index.terms if isinstance(t[0], Var)))
-        low, high = loops.range()
-        if apart.const and abs(apart.const) <= high - low:
-            return False
-    return True
 
 
 def _axes(node: Node) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ from .record import is_inlined_leaf
 __all__ = [
     "Realization",
     "is_loop_dot",
-    "is_product", "is_small_update",
+    "is_product",
+    "is_small_update",
     "native_scatter",
     "realize",
     "under_transposes",

@@ -18,11 +18,15 @@ def rebuild(node: Node, inputs: Sequence[Value]) -> Node:
 
     The user's line is kept. Types are derived anew only if an operand type differs.
     """
-    inputs = tuple(inputs)
-    if inputs == node.inputs:
+    same = same_types = True
+    for new, old in zip(inputs, node.inputs, strict=True):
+        if new is not old:
+            same = same and new == old
+            same_types = same_types and (new.type is old.type or new.type == old.type)
+    if same:
         return node
-    types = node.types
-    if any(new.type != old.type for new, old in zip(inputs, node.inputs, strict=True)):
+    inputs, types = tuple(inputs), node.types
+    if not same_types:
         derived = node.op.infer(*[x.type for x in inputs], **dict(node.params))
         types = derived if type(derived) is tuple else (derived,)
     return Node(node.op, inputs, node.params, types, node.place)
@@ -52,8 +56,10 @@ def rewrite(
     replaced: dict[Node, tuple[Value, ...]] = {}
     for node in toposort(outputs, stop=stop):
         new = node
-        if any(x.node in replaced for x in node.inputs):
-            new = rebuild(node, [_lookup(replaced, x) for x in node.inputs])
+        for x in node.inputs:
+            if x.node in replaced:
+                new = rebuild(node, [_lookup(replaced, x) for x in node.inputs])
+                break
         found = rule(new)
         if found is None:
             if new is not node:
@@ -99,8 +105,8 @@ def substitute(outputs: Sequence[Value], replacements: Mapping[Value, Value]) ->
     ]
     renewed: dict[Value, Value] = dict(replacements)
     for node in toposort(outputs, stop=whole):
-        if any(x in renewed for x in node.inputs):
-            new = rebuild(node, [renewed.get(x, x) for x in node.inputs])
+        new = rebuild(node, [renewed.get(x, x) for x in node.inputs])
+        if new is not node:
             for old, value in zip(node.outputs, new.outputs, strict=True):
                 renewed.setdefault(old, value)
     return tuple([renewed.get(x, x) for x in outputs])

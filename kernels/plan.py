@@ -210,7 +210,9 @@ class Plan:
                 outputs.append(self.schedule.constants[buffer.slot].array())
         return outputs
 
-    def _view(self, number: int, arrays: Sequence[Array], results: list[Array], arena: Array) -> Any:
+    def _view(
+        self, number: int, arrays: Sequence[Array], results: list[Array], arena: Array
+    ) -> Any:
         """The NumPy array of a buffer."""
         b = self.schedule.buffers[number]
         k = self.array_of.get(number)

@@ -1,8 +1,11 @@
-"""Examples in docstrings, in README and in the guides run and show what they say."""
+"""Examples in docstrings, in README and in the guides run; what pages cite is there."""
 
+import ast
 import doctest
+import functools
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,18 @@ MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(tilegrad.__path__, "tilegrad.", onerror=lambda name: None)
 )
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+TEXTS += sorted((ROOT / "docs").rglob("*.md"))
+
+# `tests/kernels/test_forms.py::test_row`; tests/ may be left out, and the name too.
+_TEST = re.compile(r"`(?:tests/)?((?:\w+/)*test_\w+\.py)(?:::(\w+))?`")
+# `ir/scalar/vocabulary.py`, `kernels/cpu/blas.py::panels`; one of the package's own folders.
+_SOURCE = re.compile(r"`((?:autodiff|command|engine|fusion|ir|kernels|tests)/[\w./]+)(?:::(\w+))?`")
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+every_text = pytest.mark.parametrize(
+    "path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -32,7 +46,33 @@ def test_docstrings(name: str) -> None:
     assert failed == 0
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@every_text
 def test_texts(path: Path) -> None:
     failed, _ = doctest.testfile(str(path), module_relative=False, optionflags=FLAGS)
     assert failed == 0
+
+
+@functools.cache
+def _names_in(path: Path) -> frozenset[str]:
+    """Functions and classes at the top of a module."""
+    tree = ast.parse(path.read_text())
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in tree.body if isinstance(node, kinds))
+
+
+@every_text
+def test_cited_tests_and_files_exist(path: Path) -> None:
+    text = path.read_text()
+    missing = []
+    for base, pattern in ((ROOT / "tests", _TEST), (ROOT, _SOURCE)):
+        for place, name in pattern.findall(text):
+            file = base / place.removeprefix("tests/") if base != ROOT else base / place
+            if not file.exists() or (name and name not in _names_in(file)):
+                missing.append(f"{place}::{name}" if name else place)
+    assert missing == []
+
+
+@every_text
+def test_links_lead_somewhere(path: Path) -> None:
+    missing = [to for to in _LINK.findall(path.read_text()) if not (path.parent / to).exists()]
+    assert missing == []

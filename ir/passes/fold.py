@@ -80,8 +80,11 @@ def fold(graph: Graph, evaluate: Evaluate = evaluate_exactly) -> Graph:
     """
 
     def folded(node: Node) -> tuple[Value, ...] | None:
-        if not node.inputs or any(x.node.op is not CONSTANT for x in node.inputs):
+        if not node.inputs:
             return None
+        for x in node.inputs:
+            if x.node.op is not CONSTANT:
+                return None
         if any(t.size > _LARGEST for t in node.types):
             return None
         if node.op.name == "broadcast" and node.types[0].size > node.inputs[0].size:

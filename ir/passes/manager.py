@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..compare import graphs_equal
 from ..errors import TilegradError
 from ..graph import Graph
 from ..text import text
@@ -76,7 +75,7 @@ def run_passes(
     graph : Graph
     passes : sequence of Pass
     fixpoint : bool
-        Repeat the sequence until a round changes nothing (ten rounds at most).
+        Repeat the sequence until no pass has anything to do (ten rounds at most).
     check : bool, optional
         Verify the graph before the first and after each pass. Default: ``TILEGRAD_VERIFY=1``.
     dump : callable, optional
@@ -94,11 +93,12 @@ def run_passes(
         dump = _dump_of_environment()
     if check:
         verify(graph, allow_data=True)
-    for _ in range(_MOST_ROUNDS if fixpoint else 1):
-        before = graph
-        for step in passes:
-            graph = _apply(step, graph, check, dump)
-        if graph is before or (fixpoint and graphs_equal(graph, before)):
+    idle = 0  # passes in a row that had nothing to do; one that ran just now has no more to do
+    for step in [*passes] * (_MOST_ROUNDS if fixpoint else 1):
+        new = _apply(step, graph, check, dump)
+        idle = idle + 1 if new is graph else 1
+        graph = new
+        if idle == len(passes):
             break
     return graph
 

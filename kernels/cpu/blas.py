@@ -16,10 +16,10 @@ from llvmlite import ir
 
 from ...fusion.loops import MatMul
 from ...ir.dtypes import DType
+from ..llvm.addressing import SIGNATURE
 from ..llvm.calls import call_address
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
-from ..llvm.nest import SIGNATURE
 from .openblas import routine_address
 
 __all__ = ["emit_matmul", "matmul_frame", "panels"]

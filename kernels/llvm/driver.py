@@ -34,7 +34,7 @@ from llvmlite import ir
 from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
-from .teamwork import PIECES, TASK, emit_library_entry, emit_library_exit, emit_shared
+from .teamwork import PIECES, TASK, emit_shared
 
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
@@ -42,7 +42,6 @@ HEADER = 4  # words before the buffers
 STEP_WORDS = 8
 JOB_WORDS = 8  # buffers, table, extent, pieces, step, two of .teamwork, buffer count
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
-
 
 
 def emit_driver(

@@ -20,16 +20,18 @@ from llvmlite import ir
 
 from ...fusion.split import state_dtypes
 from ...ir.dtypes import DType, bool_, int64
+from .addressing import Scope
 from .form import BLOCK, LANES, WIDTH, Form
 from .handler import LLVMHandler, Typed, llvm_type
 from .memory import I64, address, load, store
 from .monoids import Monoid, monoid_of
-from .nest import NestEmitter, Scope
+from .nest import NestEmitter
 
 __all__ = ["TILE", "ReduceEmitter"]
 
 TILE = 16  # vectors of a column tile
 LEVELS = 40  # of the block stack: 2**40 blocks
+_ZERO, _ONE = I64(0), I64(1)
 
 State = tuple[Typed, ...]
 
@@ -146,8 +148,13 @@ class ReduceEmitter(NestEmitter):
         k.add_incoming(start, before)
         # Two phis a part: the even and the odd vector of lanes take turns.
         turns = [
-            [[self._phi(part, identity.value, before) for part, identity in zip(m.parts, ids)]
-             for _ in range(2)]
+            [
+                [
+                    self._phi(part, identity.value, before)
+                    for part, identity in zip(m.parts, ids, strict=True)
+                ]
+                for _ in range(2)
+            ]
             for m, ids in zip(self.monoids, identities, strict=True)
         ]
         # An even number of turns: the last one may be empty under its mask.
@@ -157,9 +164,7 @@ class ReduceEmitter(NestEmitter):
         inner = self.enter(scope, self.reduce_loop, k)
         inner.mask = self.lane_mask(k, stop)
         todo = [
-            n
-            for n in range(len(self.nest.tape))
-            if n not in inner.values and n not in self.after
+            n for n in range(len(self.nest.tape)) if n not in inner.values and n not in self.after
         ]
         self.emit(todo, inner)
         active = Typed(inner.mask, bool_)
@@ -284,7 +289,7 @@ class ReduceEmitter(NestEmitter):
             self._write(slots, monoid, at, state, h.width)
 
     def _fold_stack(
-        self, stack: Any, count: Any, h: LLVMHandler, lane: Any = I64(0), pitch: Any = I64(1)
+        self, stack: Any, count: Any, h: LLVMHandler, lane: Any = _ZERO, pitch: Any = _ONE
     ) -> list[State]:
         """Merge what the stack holds after ``count`` blocks, smallest level first."""
         b = self.builder
@@ -342,9 +347,7 @@ class ReduceEmitter(NestEmitter):
 
         self.descend(outer[:-1], 0, Scope(), frozenset(), tiles, self.after)
 
-    def _each_vector(
-        self, first: Any, last: Any, body: Callable[[Any, Any], None]
-    ) -> None:
+    def _each_vector(self, first: Any, last: Any, body: Callable[[Any, Any], None]) -> None:
         """``body(first element, number in the tile)`` for the vectors of a tile."""
         with self.loop(first, last, WIDTH) as j:
             body(j, self.builder.sdiv(self.builder.sub(j, first), I64(WIDTH)))
@@ -421,9 +424,7 @@ class ReduceEmitter(NestEmitter):
                 inner = self.enter(row, across, j)
                 inner.mask = self.lane_mask(j, last)
                 tape = range(len(self.nest.tape))
-                self.emit(
-                    [n for n in tape if n not in inner.values and n not in self.after], inner
-                )
+                self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
                 at = b.add(lane, t)
                 position = self.splat(Typed(k, int64))
                 for monoid, reduction, slots in zip(

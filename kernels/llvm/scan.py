@@ -1,4 +1,4 @@
-"""Machine code of recurrences along an axis: cumulative sums, products, extrema, linear recurrences.
+"""Machine code of recurrences along an axis: running sums, products, extrema, linear ones.
 
 The order is the one the op defines, element after element, so there is one result whatever the
 strategy. ``scan rows`` carries the running result in registers along a row; ``scan columns`` runs
@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.dtypes import int64
+from .addressing import Scope
 from .handler import Typed, llvm_type
 from .memory import I64, address, load_row
-from .nest import NestEmitter, Scope
+from .nest import NestEmitter
 
 __all__ = ["ScanEmitter"]
 

@@ -22,7 +22,16 @@ from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
 
-__all__ = ["BUSY", "JOB", "LIBRARY_THREADS", "LIBRARY_USERS", "POOL_WORDS", "SEMAPHORE", "SYMBOLS", "TASK", "emit_library_entry",
+__all__ = [
+    "BUSY",
+    "JOB",
+    "LIBRARY_THREADS",
+    "LIBRARY_USERS",
+    "POOL_WORDS",
+    "SEMAPHORE",
+    "SYMBOLS",
+    "TASK",
+    "emit_library_entry",
     "emit_library_exit",
     "emit_shared",
     "emit_worker",

@@ -1,7 +1,7 @@
 """The workloads under pytest-benchmark; not collected unless it is named.
 
     pytest tests/bench/bench_workloads.py --benchmark-group-by=group --benchmark-save=before
-    pytest tests/bench/bench_workloads.py --benchmark-compare=0001 --benchmark-compare-fail=median:15%
+    pytest tests/bench/bench_workloads.py --benchmark-compare --benchmark-compare-fail=median:15%
 
 One entry a workload and side; sides of one workload form a group. Where a peer is there, values are
 compared before times are taken. ``tilegrad bench`` lets the sides take turns instead and is what to

@@ -27,13 +27,14 @@ def test_pinit(n, dtype):
         )
 
     x = np.ones(n, dtype)
-    got = in_every_way(f, x, -9 * x)
+    got = in_every_way(f, x, -9 * x, ways=("jit", "jit, 2 threads", "vmap"))
     expected = [n + 7, 3, -5, -2, 1 if n else 4]
     for value, right in zip(got, expected, strict=True):
         same_bits(value, np.asarray(right, dtype))
-    rows = in_every_way(lambda x: tg.sum(x, axis=1, initial=7), np.stack([x, x]))
+    rows, columns = in_every_way(
+        lambda x: (tg.sum(x, axis=1, initial=7), tg.sum(x, axis=0, initial=7)), np.stack([x, x])
+    )
     same_bits(rows, np.full(2, n + 7, dtype))
-    columns = in_every_way(lambda x: tg.sum(x, axis=0, initial=7), np.stack([x, x]))
     same_bits(columns, np.full(n, 9, dtype))
 
 

@@ -242,11 +242,12 @@ def test_u8diff(dtype):
 @pytest.mark.parametrize("first", INTEGERS)
 def test_u64i64(first):
     """NumPy's lattice for all pairs: uint64 with a signed type is float64."""
-    for second in [*INTEGERS, "bool", "float32"]:
-        x, y = np.array([np.iinfo(first).max, 1], first), np.array([1, 0], second)
-        got = in_every_way(lambda x, y: x + y, x, y, ways=("eager", "jit"))
+    x = np.array([np.iinfo(first).max, 1], first)
+    others = [np.array([1, 0], second) for second in [*INTEGERS, "bool", "float32"]]
+    got = in_every_way(lambda x, *ys: [x + y for y in ys], x, *others, ways=("eager", "jit"))
+    for value, y in zip(got, others, strict=True):
         with np.errstate(over="ignore"):
-            same_bits(got, x + y)
+            same_bits(value, x + y)
     if first == "uint64":
         x = np.array([10**18 + 1], "uint64")
         same_bits(in_every_way(lambda x, y: x + y, x, np.array([0])), np.array([1e18]))

@@ -276,7 +276,7 @@ SOFT = {
     "logaddexp": lambda x: tg.logaddexp(x, 0.0),
     "logaddexp, other side": lambda x: tg.logaddexp(0.0, x),
     "softplus": tg.nn.softplus,
-    "logsumexp": lambda x: tg.logsumexp(tg.stack([x, 0.0 * x])),
+    "logsumexp": lambda x: tg.logsumexp(tg.stack([x, tg.zeros_like(x)])),
     "-log_sigmoid": lambda x: -tg.nn.log_sigmoid(-x),
 }
 

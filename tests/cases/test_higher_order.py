@@ -12,13 +12,16 @@ import tilegrad as tg
 
 
 def compositions(f, x):
-    """The Hessian by every pair of modes, eager and compiled."""
+    """The Hessian by every pair of modes and column by column, in one program."""
     modes = (tg.jacfwd, tg.jacrev)
-    found = [outer(inner(f))(x) for outer, inner in itertools.product(modes, modes)]
-    found += [tg.hessian(f)(x), tg.jit(tg.hessian(f))(x)]
-    columns = [tg.hvp(f, (x,), (e,)) for e in np.eye(len(x))]
-    columns = [c[-1] if isinstance(c, tuple) else c for c in columns]
-    return [np.asarray(h) for h in found] + [np.stack([np.asarray(c) for c in columns], 1)]
+
+    def every(x):
+        found = [outer(inner(f))(x) for outer, inner in itertools.product(modes, modes)]
+        columns = [tg.hvp(f, (x,), (e,)) for e in np.eye(len(x))]
+        columns = [c[-1] if isinstance(c, tuple) else c for c in columns]
+        return [*found, tg.hessian(f)(x), tg.stack(columns, axis=1)]
+
+    return in_every_way(every, x, ways=("jit",))
 
 
 @pytest.mark.parametrize("order", range(5))

@@ -20,8 +20,7 @@ def runs(f):
     ]
 
 
-@pytest.mark.parametrize("bad", [5, 7, -6, 127])
-@pytest.mark.parametrize("dtype", INDEX_TYPES[:3])
+@pytest.mark.parametrize(("dtype", "bad"), [("int8", 127), ("int32", -6), ("int64", 5)])
 def test_oobgather(dtype, bad):
     """The error names index, axis and size; a static index raises where it is written."""
     x = tg.arange(10.0).reshape(2, 5)

@@ -17,8 +17,9 @@ LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 1000, 1023, 1024, 1025, 2049, 5000
 def test_emptyred(shape):
     x = np.zeros(shape)
     for axis in [None, *range(x.ndim), *([(0, 1)] if x.ndim > 1 else [])]:
-        for name in ("sum", "prod", "any", "all", "count_nonzero"):
-            got = in_every_way(lambda x, n=name, a=axis: getattr(tg, n)(x, axis=a), x)
+        names = ("sum", "prod", "any", "all", "count_nonzero")
+        every = in_every_way(lambda x, a=axis: [getattr(tg, n)(x, axis=a) for n in names], x)
+        for name, got in zip(names, every, strict=True):
             same_bits(got, np.asarray(getattr(np, name)(x, axis=axis)))
         for name in ("min", "max", "argmin", "argmax"):
             if isinstance(axis, tuple) and name.startswith("arg"):
@@ -130,17 +131,18 @@ def test_f32ones_rounds_once(axis, rng):
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1), (2, 1, 3), (0, 2), (2, 0)])
 def test_allaxis1(shape, rng):
     x = rng.integers(0, 2, shape).astype(float)
-    for axis in (None, *range(x.ndim), -1):
-        for keep in (False, True):
-            got = in_every_way(
-                lambda x, a=axis, k=keep: (
-                    tg.all(x, axis=a, keepdims=k),
-                    tg.any(x, axis=a, keepdims=k),
-                ),
-                x,
-            )
-            same_bits(got[0], np.asarray(np.all(x, axis=axis, keepdims=keep)))
-            same_bits(got[1], np.asarray(np.any(x, axis=axis, keepdims=keep)))
+    options = [
+        {"axis": a, "keepdims": k} for a in (None, *range(x.ndim), -1) for k in (True, False)
+    ]
+
+    def reductions(m, x):
+        return [
+            np.asarray(f(x, **o)) if m is np else f(x, **o) for f in (m.all, m.any) for o in options
+        ]
+
+    got = in_every_way(lambda x: reductions(tg, x), x, ways=("jit", "jit, 2 threads", "vmap"))
+    for value, right in zip(got, reductions(np, x), strict=True):
+        same_bits(value, right)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])

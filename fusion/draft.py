@@ -1,0 +1,37 @@
+"""A nest being assembled: which loops, which values."""
+
+from __future__ import annotations
+
+from ..ir.graph import Value
+from .index import Index, variable
+from .layout import Axes
+
+__all__ = ["Draft"]
+
+
+class Draft:
+    """A nest being assembled: roots over one iteration domain."""
+
+    def __init__(
+        self, domain: tuple[int, ...], reduced: tuple[int, ...], axes: Axes | None = None
+    ) -> None:
+        self.domain = domain  # extents in the order of the operand's axes
+        self.reduced = reduced  # axes that reduce
+        self.axes = axes or tuple(range(len(domain)))  # in the order of the loops
+        self.roots: list[Value] = []
+        self.length = 0  # values its roots compute, counted one by one
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return (*(d for d in self.axes if d not in self.reduced), *self.reduced)
+
+    def indices(self) -> tuple[Index, ...]:
+        """Loop variables by axis of the domain; loops are numbered outer first."""
+        found = [Index(0)] * len(self.domain)
+        for loop, axis in enumerate(self.order):
+            found[axis] = variable(loop, self.domain[axis])
+        return tuple(found)
+
+    def outer_indices(self) -> tuple[Index, ...]:
+        at = self.indices()
+        return tuple(at[d] for d in range(len(self.domain)) if d not in self.reduced)
