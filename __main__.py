@@ -1,4 +1,4 @@
-"""The command line: ``tilegrad bench``, ``cache``, ``demo``, ``doctor``; or ``python -m tilegrad``."""
+"""The command line: ``tilegrad bench | cache | demo | doctor``, or ``python -m tilegrad``."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from ..ir.graph import Node, Value, toposort
 from ..ir.location import one_place
 from ..ir.ops.elementwise import batch_elementwise
 from ..ir.rewrite import rebuild
+from ..ir.types import TensorType
 from .forward import unsupported
 
 __all__ = ["Batched", "batch"]
@@ -51,22 +52,42 @@ def batch(
     -----
     Nodes that do not depend on a mapped value are shared, computed once, not replicated.
     """
-    batched: dict[Value, tuple[Value, int]] = {}
+    batched: dict[Node, list[tuple[Value, int] | None]] = {}
     for x, (whole, axis) in mapped.items():
         _check_mapped(x, whole, axis, size)
-        batched[x] = (whole, axis)
-    stop = [node for node in {x.node for x in mapped} if all(v in batched for v in node.outputs)]
+        batched.setdefault(x.node, [None] * len(x.node.types))[x.index] = (whole, axis)
+    # A node of several results of which only some are mapped is entered.
+    stop = [node for node, many in batched.items() if None not in many]
     for node in toposort(outputs, stop=stop):
-        pairs = [batched.get(x) for x in node.inputs]
-        if all(pair is None for pair in pairs):
+        operands: list[Value] = []
+        axes: list[int | None] = []
+        reached = False
+        for x in node.inputs:
+            many = batched.get(x.node)
+            pair = None if many is None else many[x.index]
+            if pair is None:
+                operands.append(x)
+                axes.append(None)
+            else:
+                operands.append(pair[0])
+                axes.append(pair[1])
+                reached = True
+        if not reached:
             continue
-        operands = [x if p is None else p[0] for x, p in zip(node.inputs, pairs, strict=True)]
-        axes = [None if p is None else p[1] for p in pairs]
-        for old, new in zip(node.outputs, _batched(node, operands, axes), strict=True):
+        known = batched.get(node) or [None] * len(node.types)
+        results: list[tuple[Value, int] | None] = []
+        for old, new, mapping in zip(
+            node.types, _batched(node, operands, axes), known, strict=True
+        ):
             _check_result(node, old, new, size)
-            if new[1] is not None:
-                batched.setdefault(old, (new[0], new[1]))
-    return [batched.get(x, (x, None)) for x in outputs]
+            value, where = new
+            results.append(mapping or (None if where is None else (value, where)))
+        batched[node] = results
+    found: list[Batched] = []
+    for x in outputs:
+        many = batched.get(x.node)
+        found.append((None if many is None else many[x.index]) or (x, None))
+    return found
 
 
 def _batched(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> list[Batched]:
@@ -104,13 +125,13 @@ def _check_mapped(x: Value, whole: Value, axis: int, size: int) -> None:
         raise TilegradError(f"vmap: {x.type} stands for a value of another dtype: {whole.type}")
 
 
-def _check_result(node: Node, old: Value, new: Batched, size: int) -> None:
+def _check_result(node: Node, old: TensorType, new: Batched, size: int) -> None:
     value, axis = new
-    expected = list(old.shape)
+    expected, got = old.shape, value.type
     if axis is not None:
-        expected.insert(axis, size)
-    if list(value.shape) != expected or value.dtype is not old.dtype:
+        expected = (*expected[:axis], size, *expected[axis:])
+    if got.shape != expected or got.dtype is not old.dtype:
         raise TilegradError(
-            f"{node.op.name}: the batching rule made {value.type} with batch axis {axis} of "
-            f"{old.type}; expected shape {expected}"
+            f"{node.op.name}: the batching rule made {got} with batch axis {axis} of {old}; "
+            f"expected shape {list(expected)}"
         )

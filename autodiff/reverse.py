@@ -46,7 +46,8 @@ def linearize(
     """
     if len(set(wrt)) != len(wrt):
         raise TilegradError("linearize: the values to differentiate by must be distinct; use alias")
-    inputs = [input_node(TensorType(x.shape, x.dtype), f"tangent{i}") for i, x in enumerate(wrt)]
+    types = [TensorType(x.shape, x.dtype) if x.type.weak else x.type for x in wrt]
+    inputs = [input_node(t, f"tangent{i}") for i, t in enumerate(types)]
     return inputs, jvp(outputs, {x: t.out for x, t in zip(wrt, inputs, strict=True)})
 
 
@@ -216,9 +217,7 @@ def _transposed(
         if part is None:
             unsupported("transpose", node, f"it is not linear in operand {i}")
         expected, got = x.type, part.type
-        if got is not expected and (
-            got.shape != expected.shape or got.dtype is not expected.dtype
-        ):
+        if got is not expected and (got.shape != expected.shape or got.dtype is not expected.dtype):
             raise TilegradError(
                 f"{op.name}: the transpose rule's cotangent of operand {i}: expected {expected}, "
                 f"got {got}"

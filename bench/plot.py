@@ -46,7 +46,7 @@ def draw(path: Path, results: Sequence[Result]) -> None:
             axes.plot(*zip(*points, strict=True), marker="o", label=label)
         floor = [(r.size, r.floor) for r in found if r.floor]
         if floor:
-            axes.plot(*zip(*floor, strict=True), linestyle=":", color="gray", label="floor")
+            axes.plot(*zip(*floor, strict=True), "k.:", alpha=0.5, label="floor")
         axes.set(title=name, xlabel="size", ylabel="seconds", xscale="log", yscale="log")
         axes.grid(alpha=0.3)
         axes.legend(title="median" if OURS in found[0].times else None)

@@ -83,7 +83,10 @@ class _Jax(Side):
         self.softmax, self.logsumexp = jax.nn.softmax, jax.nn.logsumexp
         self.cholesky = self.m.linalg.cholesky
         self.solve_lower = lambda x, y: scipy.linalg.solve_triangular(x, y, lower=True)
-        self.wait = jax.block_until_ready
+        self._jax = jax
+
+    def wait(self, tree: Any) -> None:
+        self._jax.block_until_ready(tree)
 
 
 class _NumPy(Side):

@@ -133,7 +133,9 @@ class Array(Operators, NumPyProtocols):
         return view
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        buffer = self._look("conversion to a NumPy array")
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._look("conversion to a NumPy array")
         if dtype is not None and np.dtype(dtype) != buffer.dtype:
             if copy is False:
                 raise ValueError(f"np.asarray: a copy is needed to convert {self.dtype} to {dtype}")
@@ -141,11 +143,15 @@ class Array(Operators, NumPyProtocols):
         if copy:
             return buffer.copy()
         view = buffer.view()
-        view.setflags(False)  # not writeable
+        view.setflags(write=False)
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._look("__dlpack__").__dlpack__(**options)
+        buffer = self._look("__dlpack__")
+        # The older protocol cannot say "read only": who speaks it gets memory of its own, or, where
+        # it must be this one, NumPy's refusal.
+        own = (options.get("max_version") or (0,))[0] < 1 and options.get("copy") is not False
+        return (buffer.copy() if own else self.numpy()).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU

@@ -14,7 +14,7 @@ from ..ir.location import at_user_line
 from ..ir.ops.complexes import conj
 from ..ir.ops.fill import filled
 from ..ir.ops.selection import stop_gradient as stop_gradient_value
-from .array import Array, lift, wrap
+from .array import lift, wrap
 from .marking import (
     Inputs,
     Outputs,
@@ -30,7 +30,7 @@ from .tracing import differentiating
 from .tree import map as map_tree
 from .tree import show
 
-__all__ = ["Point", "conjugated", "grad", "run_at_point", "stop_gradient", "value_and_grad"]
+__all__ = ["Point", "grad", "run_at_point", "stop_gradient", "value_and_grad"]
 
 
 @dataclass(slots=True)
@@ -126,11 +126,6 @@ def _scalar_result(point: Point, holomorphic: bool) -> Value:
     return value
 
 
-def conjugated(x: Value) -> Array:
-    """A gradient in the convention of :func:`grad`: the conjugate for complex arguments."""
-    return wrap(conj(x) if x.dtype.is_complex else x)
-
-
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -155,7 +150,7 @@ def value_and_grad(
         seed = filled((), 1, value.dtype)
         found = reverse.vjp([value], moving)([seed])
         values = [strong(c, x.type) for c, x in zip(found, moving, strict=True)]
-        gradients = [wrap(x) if holomorphic else conjugated(x) for x in values]
+        gradients = [wrap(x if holomorphic else conj(x)) for x in values]
         result = wrap(value)
         make_peers([result, *gradients])
         first = (result, point.out.aux) if has_aux else result

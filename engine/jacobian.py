@@ -12,11 +12,14 @@ from ..ir.errors import DTypeError
 from ..ir.functions.creation import eye
 from ..ir.graph import Value
 from ..ir.location import at_user_line
+from ..ir.ops.arithmetic import mul
+from ..ir.ops.complexes import complex_, conj
+from ..ir.ops.operands import convert
 from ..ir.ops.shape import moveaxis, reshape
 from ..ir.types import TensorType
 from .array import wrap
 from .directional import jvp
-from .gradient import Point, conjugated, grad, run_at_point
+from .gradient import Point, grad, run_at_point
 from .marking import strong, tangent_inputs
 from .tracing import Trace
 from .tree import put_together
@@ -81,7 +84,9 @@ def jacobian(
 
     Notes
     -----
-    ``n`` arguments and ``m`` results cost ``min(n, m)`` passes.
+    ``n`` arguments and ``m`` results cost ``min(n, m)`` passes. Complex results of real arguments
+    have complex derivatives; a real result ``u`` of a complex argument ``a + ib`` has ``du/da + i
+    du/db``, as in :func:`~tilegrad.grad`. Both may take twice the passes.
 
     Examples
     --------
@@ -110,11 +115,8 @@ def _jacobian(
     def whole(*args: Any, **kwargs: Any) -> Any:
         point = run_at_point("jacobian", fun, args, kwargs, argnums, has_aux, holomorphic)
         _check(point, holomorphic)
-        blocks = _forward_blocks(point) if goes_forward(point) else _reverse_blocks(point)
-        rows = [
-            point.mirrored([wrap(x) if holomorphic else conjugated(x) for x in row])
-            for row in blocks
-        ]
+        blocks = _forward_blocks if goes_forward(point) else _reverse_blocks
+        rows = [point.mirrored([wrap(x) for x in row]) for row in blocks(point, holomorphic)]
         result = put_together(point.out.spec, iter(rows))
         return (result, point.out.aux) if has_aux else result
 
@@ -141,31 +143,36 @@ def _check(point: Point, holomorphic: bool) -> None:
             )
 
 
-def _basis(x: Value) -> Value:
-    """The unit directions of a value, along a new first axis."""
-    return reshape(eye(x.size, dtype=x.dtype), (x.size, *x.shape))
-
-
-def _forward_blocks(point: Point) -> list[list[Value]]:
+def _forward_blocks(point: Point, holomorphic: bool) -> list[list[Value]]:
     """For each result, for each argument, the block of shape result + argument."""
     outputs, moving = point.out.values, point.inputs.moving
     trace = Trace(point.title)
     columns = []
     for x, node in zip(moving, tangent_inputs(moving, trace), strict=True):
         tangents = forward.jvp(outputs, {x: node.out})
-        columns.append(_batched(tangents, outputs, node.out, x, last=True))
+        column = _batched(tangents, outputs, node.out, x, last=True)
+        if x.dtype.is_complex and not holomorphic:  # real results: du/da + i du/db
+            along = _batched(tangents, outputs, node.out, x, last=True, turn=1j)
+            column = [complex_(du_da, du_db) for du_da, du_db in zip(column, along, strict=True)]
+        columns.append(column)
     trace.active = False
     return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in outputs]
 
 
-def _reverse_blocks(point: Point) -> list[list[Value]]:
+def _reverse_blocks(point: Point, holomorphic: bool) -> list[list[Value]]:
     outputs, moving = point.out.values, point.inputs.moving
     pull = reverse.vjp(outputs, moving)
     trace = Trace(point.title)
     rows = []
     for i, (y, node) in enumerate(zip(outputs, tangent_inputs(outputs, trace), strict=True)):
         cotangents = pull([node.out if i == j else None for j in range(len(outputs))])
-        rows.append(_batched(cotangents, moving, node.out, y, last=False))
+        row = _batched(cotangents, moving, node.out, y, last=False)
+        if holomorphic or not y.dtype.is_complex:
+            row = [x if holomorphic else conj(x) for x in row]
+        else:  # u + iv of real arguments: Re(c * (du + i dv)) is du for c = 1 and dv for c = -i
+            other = _batched(cotangents, moving, node.out, y, last=False, turn=-1j)
+            row = [complex_(du, dv) for du, dv in zip(row, other, strict=True)]
+        rows.append(row)
     trace.active = False
     return rows
 
@@ -177,14 +184,18 @@ def _batched(
     of: Value,
     *,
     last: bool,
+    turn: complex = 1.0,
 ) -> list[Value]:
-    """Linear functions of ``direction`` along all unit directions of ``of``.
+    """Linear functions of ``direction`` along all unit directions of ``of``, times ``turn``.
 
     ``last`` tells whether the axes of ``of`` follow those of the result or precede them.
     """
     places = [i for i, x in enumerate(linear) if x is not None]
     values = [x for x in linear if x is not None]
-    found = dict(zip(places, batch(values, {direction: (_basis(of), 0)}, of.size), strict=True))
+    basis = reshape(eye(of.size, dtype=of.dtype), (of.size, *of.shape))  # along a new first axis
+    if turn != 1.0:
+        basis = convert(mul(basis, turn), of.dtype)
+    found = dict(zip(places, batch(values, {direction: (basis, 0)}, of.size), strict=True))
     result = []
     for i, x in enumerate(like):
         shape = (*x.shape, *of.shape) if last else (*of.shape, *x.shape)

@@ -71,6 +71,57 @@ class Lowered:
         cost["seconds"] = {"trace": self._program.trace_seconds, **cost["seconds"]}
         return cost
 
+    def why_not_fused(self, a: str | int, b: str | int) -> str:
+        """Whether two operations run in the same loops; if not, why.
+
+        Parameters
+        ----------
+        a, b : str or int
+            An operation of the optimized program by name, ``"exp"``, or ``"exp:1"`` for the second
+            of several; or the number of an output.
+
+        Returns
+        -------
+        str
+            Lines: where each is computed and whether it has memory of its own; then the verdict,
+            with one line for each reason. ``as_text("fused")`` shows the steps that are meant.
+
+        Raises
+        ------
+        ValueError
+            If there is no such operation or output.
+
+        Examples
+        --------
+        >>> import tilegrad as tg
+        >>> f = tg.jit(lambda x: x - tg.sum(x))
+        >>> print(f.lower(tg.ShapeDtype((100,))).why_not_fused("sum", "sub"))
+        sum f64[]: step 0; has a buffer (result of a reduction)
+        sub f64[100]: step 1; has a buffer (output of the graph)
+        not fused:
+        - different loops: 100 with axis 0 reduced and 100
+        - sub f64[100] needs the finished result of sum f64[]
+        - no tile: their outer loops have no number of rows in common, 4 at least
+        """
+        from ..fusion.explain import Explainer
+
+        explainer = Explainer(self._program.plan().plan.schedule)
+        try:
+            values = [self._found(explainer, x) for x in (a, b)]
+        except ValueError as error:
+            raise at_user_line(ValueError(f"why_not_fused: {error.args[0]}")) from None
+        return explainer.why_not_fused(*values)
+
+    def _found(self, explainer: Any, x: str | int) -> Any:
+        if isinstance(x, str):
+            return explainer.named(x)
+        inputs, outputs = self._program.inputs, self._program.outputs
+        if not 0 <= x < len(outputs):
+            raise ValueError(f"expected an output below {len(outputs)}, got {x}")
+        if outputs[x] in inputs:
+            raise ValueError(f"output {x} is an argument as it came: nothing computes it")
+        return explainer.output(x - sum(y in inputs for y in outputs[:x]))  # those are not compiled
+
     def compile(self) -> Compiled:
         """The program as a function of arguments of exactly these types."""
         self._program.plan()

@@ -21,6 +21,7 @@ from ..ir.functions import (
     diagonals,
     einsum,
     elementwise,
+    factorizations,
     gamma,
     indexing,
     joining,
@@ -162,6 +163,7 @@ def _builders() -> dict[str, Builder]:
         table[f"linalg.{name}"] = getattr(norms, name)
     for name in ("cross", "matmul", "matrix_power", "multi_dot", "outer", "tensordot", "vecdot"):
         table[f"linalg.{name}"] = getattr(linear, name)
+    table.update({f"linalg.{n}": getattr(factorizations, n) for n in factorizations.__all__})
     for name in ("diagonal", "trace"):
         table[f"linalg.{name}"] = _of_last_axes(getattr(diagonals, name))
     table["linalg.matrix_transpose"] = manipulation.matrix_transpose

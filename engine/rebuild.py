@@ -1,9 +1,8 @@
 """Putting results into their containers: the fast way of a program that runs many times.
 
 :func:`builder` writes the structure as one Python expression and compiles it. For
-``{"b": *, "a": (*, *)}``, whose leaves are listed by sorted key, that is ::
-
-    lambda x: {k0: x[2], k1: (x[0], x[1],)}
+``{"b": *, "a": [*, *]}``, whose leaves are listed by sorted key, that is
+``lambda x: {k0: x[2], k1: [x[0], x[1]]}``.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ def builder(spec: Any) -> Callable[[Sequence[Any]], Any]:
     names: dict[str, Any] = {}
     try:
         body = _expression(spec, count(), names, 0)
-    except _TooDeep:
+    except _TooDeepError:
         return lambda leaves: put_together(spec, iter(leaves))
     built: Callable[[Sequence[Any]], Any] = eval(f"lambda x: {body}", names)
     return built
 
 
-class _TooDeep(Exception):
-    pass
+class _TooDeepError(Exception):
+    """The parser would refuse."""
 
 
 def _expression(spec: Any, places: Iterator[int], names: dict[str, Any], depth: int) -> str:
     if spec is None:
         return f"x[{next(places)}]"
     if depth > _DEEPEST:
-        raise _TooDeep
+        raise _TooDeepError
     cls, aux, children = spec
     parts = [_expression(child, places, names, depth + 1) for child in children]
     if cls is tuple:
@@ -52,7 +51,9 @@ def _expression(spec: Any, places: Iterator[int], names: dict[str, Any], depth: 
         by_key = dict(zip(sorted_keys(aux), parts, strict=True))
         items = [f"{_named(key, names)}: {by_key[key]}" for key in aux]
         return "{" + ",".join(items) + "}"
-    unflatten, data = _named(kind_of(cls).unflatten, names), _named(aux.value, names)
+    kind = kind_of(cls)
+    assert kind is not None  # it was taken apart
+    unflatten, data = _named(kind.unflatten, names), _named(aux.value, names)
     return f"{unflatten}({data}, [{','.join(parts)}])"
 
 

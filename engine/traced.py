@@ -151,16 +151,15 @@ class Program:
             plan = self.plan()
         _STATS.calls += 1
         given = [*buffers, *self._hidden] if self._hidden else buffers
-        results = run_nodes(self.web, given) if config.stepwise else plan.run(given)
-        if borrowed:
-            results = [_own(y, buffers, borrowed) for y in results]
+        if config.stepwise:  # a view of an argument may come back, while plans fill new arrays
+            results = [_own(y, buffers, borrowed) for y in run_nodes(self.web, given)]
+        else:
+            results = plan.run(given)
         for i, place in self._forwarded:
             results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
         if self._single:
             return Array(results[0], None, self._types[0])
-        return self._build(
-            [Array(y, None, t) for y, t in zip(results, self._types, strict=True)]
-        )
+        return self._build([Array(y, None, t) for y, t in zip(results, self._types, strict=True)])
 
     def splice(self, values: Sequence[Value]) -> Any:
         """The results as part of the web that ``values`` belong to."""

@@ -308,6 +308,8 @@ class Schedule:
         What error number e of an instruction means.
     reasons : dict
         Why each value that has a buffer was realized.
+    places : dict
+        The buffer of each of them.
     """
 
     buffers: tuple[Buffer, ...]
@@ -317,6 +319,7 @@ class Schedule:
     errors: tuple[tuple[type[Exception], str], ...]
     reasons: dict[Value, str] = field(default_factory=dict)
     input_count: int = 0
+    places: dict[Value, int] = field(default_factory=dict)
 
     def text(self) -> str:
         """The schedule as text: buffers with the reason they exist, then the steps."""

@@ -115,6 +115,7 @@ class Lowering:
             tuple(self.errors),
             reasons,
             len(self.graph.inputs),
+            dict(self.numbers),
         )
 
     def _outputs(self) -> tuple[int, ...]:

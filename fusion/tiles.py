@@ -20,7 +20,7 @@ from .loops import Buffer, Nest, ScratchRow, Step, Tile
 from .memory import reads, writes
 from .normalize import normalize
 
-__all__ = ["RawNest", "form_tiles"]
+__all__ = ["RawNest", "form_tiles", "is_by_rows"]
 
 # Bytes of scratch that a chunk of rows may take: a quarter of a usual second-level cache.
 SCRATCH = 192 * 1024
@@ -88,12 +88,12 @@ def _rows_of(group: Sequence[RawNest]) -> int | None:
         return None
     for rows in sorted(common, reverse=True):
         nests = [normalize(raw.nest, raw.inner, rows) for raw in group]
-        if all(_is_by_rows(n, rows) for n in nests) and _rows_are_apart(nests):
+        if all(is_by_rows(n, rows) for n in nests) and _rows_are_apart(nests):
             return rows
     return None
 
 
-def _is_by_rows(nest: Nest, rows: int) -> bool:
+def is_by_rows(nest: Nest, rows: int) -> bool:
     """Whether loop 0 is the rows, and is not the loop that vectors run along best."""
     if not nest.extents or nest.extents[0] != rows:
         return False

@@ -8,7 +8,7 @@ adopt the type of the array they meet, as long as they are of the same or a lowe
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -175,13 +175,13 @@ def as_dtype(like: Any) -> DType:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def promote(a: DType, b: DType) -> DType:
     """Common type of two strong types, by NumPy's lattice."""
     return a if a is b else _BY_NUMPY[np.promote_types(a.numpy, b.numpy)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def promote_weak(strong: DType, weak: DType) -> DType:
     """Type that results when a weak scalar of type ``weak`` meets an array of type ``strong``.
 

@@ -5,7 +5,7 @@
     def plan(p0, p1, ...):
         return kernel((p0, p1, ...))
 
-where ``kernel`` is an intrinsic whose code generator emits the step functions and the driver
+where ``kernel`` is an intrinsic (:mod:`.target`) that emits the step functions and the driver
 through llvmlite, and beside them an entry that Python calls (:mod:`.llvm.entry`). Numba's own pass
 pipeline would spend most of the compile time on code that is already as it should be, so it is
 switched off for these libraries; the target machine still optimizes when it selects instructions.
@@ -29,6 +29,9 @@ from .llvm.form import Form
 from .objects import is_loadable, load, python_function
 
 __all__ = ["Code", "compile_code", "compile_entry"]
+
+# Of numba, while it compiles a plan: no passes of its own, and no interpreter in its place.
+_SETTINGS = {"OPT": "0", "LOOP_VECTORIZE": 0, "SLP_VECTORIZE": 0, "DISABLE_JIT": 0}
 
 Emit = Callable[[Any, Any, Sequence[Any]], Any]
 
@@ -147,39 +150,36 @@ def _translate(symbol: str, kinds: str, emit: Emit, seconds: dict[str, float]) -
     from numba import njit, types
     from numba.core import config
     from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.registry import cpu_target
-    from numba.extending import intrinsic
+
+    from .target import NAME, TARGET, emitting, kernel
 
     seconds["emit"] = 0.0
 
-    @intrinsic  # type: ignore[misc]  # numba is not typed
-    def kernel(typing_context: Any, arguments: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            start = time.perf_counter()
-            context.active_code_library.enable_object_caching()
-            run = _emit_run(builder.module, symbol, kinds, emit)
-            values = [builder.extract_value(args[0], k) for k in range(len(kinds))]
-            result = builder.call(run, values)
-            seconds["emit"] += time.perf_counter() - start
-            return result
-
-        return types.int64(arguments), generate
+    def generate(library: Any, builder: Any, values: list[Any]) -> Any:
+        start = time.perf_counter()
+        library.enable_object_caching()
+        result = builder.call(_emit_run(builder.module, symbol, kinds, emit), values)
+        seconds["emit"] += time.perf_counter() - start
+        return result
 
     listed = ", ".join([f"p{k}" for k in range(len(kinds))])
     scope: dict[str, Any] = {"kernel": kernel}
     exec(f"def plan({listed}):\n    return kernel(({listed},))", scope)  # names made by us
     signature = types.int64(*[types.int64] * len(kinds))
+    options = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
     with global_compiler_lock:
-        cpu_target.target_context.codegen()  # its target machine keeps numba's optimization level
-        saved = config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE
-        config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = type(config.OPT)("0"), 0, 0
+        TARGET.target_context.codegen()  # its target machine keeps numba's optimization level
         start = time.perf_counter()
+        saved = {name: getattr(config, name) for name in _SETTINGS}
+        emitting.append(generate)
         try:
-            dispatcher = njit(
-                [signature], nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True
-            )(scope["plan"])
+            for name, value in _SETTINGS.items():
+                setattr(config, name, type(saved[name])(value))
+            dispatcher = njit([signature], _target=NAME, **options)(scope["plan"])
         finally:
-            config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE = saved
+            emitting.pop()
+            for name, value in saved.items():
+                setattr(config, name, value)
         seconds["compile"] = time.perf_counter() - start - seconds["emit"]
     return dispatcher.overloads[tuple(signature.args)].library
 

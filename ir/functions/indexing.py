@@ -17,12 +17,12 @@ from ..errors import ShapeError
 from ..graph import Value
 from ..ops.arithmetic import add, mul
 from ..ops.comparison import lt
+from ..ops.dynamic import dynamic_update_slice
 from ..ops.fill import filled
 from ..ops.gather import as_index, gather
 from ..ops.gather import take_along_axis as _take_along_axis
 from ..ops.leaves import constant, iota
 from ..ops.operands import as_value, convert
-from ..ops.dynamic import dynamic_update_slice
 from ..ops.scatter import scatter
 from ..ops.selection import maximum, minimum, where
 from ..ops.shape import broadcast_to, reshape, transpose
@@ -167,7 +167,7 @@ def _overlay(x: Value, change: Value, key: Key, how: str) -> Value:
     """Writing at ints and slices.
 
     A window is updated as such: a small one in place where nobody else needs ``x``. Spans with
-    steps are laid out over the shape of ``x`` and chosen by a mask, which fuses with what is around.
+    steps are laid out over the shape of ``x`` and chosen by a mask, which fuses with the rest.
     """
     counts = tuple(len(s) for s in key.spans)
     if counts == x.shape and all(s.step == 1 for s in key.spans):

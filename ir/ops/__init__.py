@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import arithmetic, leaves, operands, operators, shape
+from . import arithmetic, leaves, linear_algebra, operands, operators, shape
 from .arithmetic import add, div, mul, neg, sub
 from .comparison import eq, ge, gt, isfinite, isinf, isnan, le, lt, ne
 from .complexes import complex_, conj, imag, real
@@ -47,6 +47,7 @@ __all__ = [
     "OPS",
     "arithmetic",
     "leaves",
+    "linear_algebra",
     "operands",
     "operators",
     "shape",

@@ -135,9 +135,9 @@ def _dot_batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]
         return make(DOT, moved, contract=contract, batch=batch), 0
     # A batch axis on one side alone is a free axis, the first of its side. A stack of vectors goes
     # to the front, so that the batch axis comes out first and nothing is transposed.
-    if axes[0] is None and len(_free(moved[1].ndim, contract[1], batch[1])) == 1:
-        if not batch[0]:
-            return make(DOT, moved[::-1], contract=contract[::-1], batch=batch), 0
+    stacked = axes[0] is None and len(_free(moved[1].ndim, contract[1], batch[1])) == 1
+    if stacked and not batch[0]:
+        return make(DOT, moved[::-1], contract=contract[::-1], batch=batch), 0
     at = len(batch[0])
     if axes[0] is None:
         at += len(_free(moved[0].ndim, contract[0], batch[0]))

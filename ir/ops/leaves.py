@@ -135,7 +135,9 @@ def _iota_type(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
 
 def _iota_value(*, shape: Shape, axis: int, dtype: DType) -> Any:
     steps = np.arange(shape[axis], dtype=dtype.numpy)
-    return np.broadcast_to(steps.reshape([-1 if d == axis else 1 for d in range(len(shape))]), shape)
+    return np.broadcast_to(
+        steps.reshape([-1 if d == axis else 1 for d in range(len(shape))]), shape
+    )
 
 
 IOTA = register(

@@ -290,7 +290,9 @@ def inexact_operands(name: str, *xs: Any, kinds: str = "fc") -> Sequence[Value]:
     types = [v.node.types[v.index] for v in values]
     target = common_dtype(types)
     if target.is_integer or target.is_bool:
-        floating = [v if t.weak else convert(v, float64) for v, t in zip(values, types, strict=True)]
+        floating = [
+            v if t.weak else convert(v, float64) for v, t in zip(values, types, strict=True)
+        ]
         if all(t.weak for t in types):
             floating = [_convert_keeping_weak(v, float64) for v in values]
         return operands(name, *floating, kinds=kinds)
@@ -301,7 +303,9 @@ def _convert_keeping_weak(x: Value, dtype: DType) -> Value:
     if x.dtype is dtype:
         return x
     if x.node.op is CONSTANT:
-        return constant(_convert_value(x.node.param("literal").array(), dtype=dtype), dtype, weak=True)
+        return constant(
+            _convert_value(x.node.param("literal").array(), dtype=dtype), dtype, weak=True
+        )
     return make(CONVERT, (x,), dtype=dtype, weak=True)
 
 

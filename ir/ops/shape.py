@@ -109,9 +109,7 @@ def squeeze(x: Value, axes: Sequence[int]) -> Value:
     """``x`` without the given axes of extent 1 (front-counted)."""
     for d in axes:
         if x.shape[d] != 1:
-            raise at_user_line(
-                ShapeError(f"squeeze: expected extent 1 at axis {d}, got {x.type}")
-            )
+            raise at_user_line(ShapeError(f"squeeze: expected extent 1 at axis {d}, got {x.type}"))
     return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))
 
 
@@ -144,9 +142,7 @@ TRANSPOSE = register(
     infer=_transpose_type,
     reference=lambda x, *, axes: np.transpose(x, axes),
     jvp=lambda node, tangents: transpose(tangents[0], node.param("axes")),
-    transpose=lambda node, cotangent, linear: (
-        transpose(cotangent, _inverse(node.param("axes"))),
-    ),
+    transpose=lambda node, cotangent, linear: (transpose(cotangent, _inverse(node.param("axes"))),),
     batch=_transpose_batch,
     doc="Axis d of the result is axis axes[d] of the operand.",
     samples=_samples({"axes": (2, 0, 1)}, {"axes": (1, 0, 2)}),
@@ -163,6 +159,8 @@ def transpose(x: Value, axes: Sequence[int] | None = None) -> Value:
 
 def moveaxis(x: Value, source: int, destination: int) -> Value:
     """``x`` with one axis moved to a new place, the others in their order (front-counted)."""
+    if source == destination:
+        return x
     order = [d for d in range(x.ndim) if d != source]
     order.insert(destination, source)
     return transpose(x, order)

@@ -8,18 +8,22 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Node
+from .lapack import cholesky, triangular_solve
 from .sorting import argsort, sort, top_places
 
 __all__ = ["LIBRARY", "fill"]
 
 Array = np.ndarray[Any, Any]
 
-# Op name -> function(*operands, *results, threads, **params) that fills the results. It gives the
-# bits of the op's reference whatever the number of threads, up to the payload of a NaN.
+# Op name -> function(*operands, *results, threads, **params) that fills the results. Its bits do
+# not depend on the number of threads. Sorting gives those of the op's reference, up to the payload
+# of a NaN; linear algebra rounds as the library does.
 LIBRARY: dict[str, Callable[..., None]] = {
     "sort": sort,
     "argsort": argsort,
     "top_places": top_places,
+    "cholesky": cholesky,
+    "triangular_solve": triangular_solve,
 }
 
 

@@ -59,7 +59,8 @@ class Scratch:
         block = self._blocks.get(name)
         if block is None or block.nbytes < need:
             block = self._blocks[name] = np.empty(need, np.uint8)
-        return block[:need].view(kind).reshape(shape)
+        found: Array = block[:need].view(kind).reshape(shape)
+        return found
 
 
 def pieces_of(shape: Sequence[int], axis: int, itemsize: int = 8) -> list[tuple[int, int, int]]:

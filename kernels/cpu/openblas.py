@@ -1,4 +1,4 @@
-"""Addresses of BLAS routines: those of the library that SciPy brings.
+"""Addresses of BLAS and LAPACK routines: those of the library that SciPy brings.
 
 SciPy's wheels hold OpenBLAS as a file of its own, which loads in 6 ms; ``import scipy.linalg``,
 which hands out the same functions, takes 300. Other builds of SciPy are asked in that way: its
@@ -37,15 +37,16 @@ def _address(name: str) -> int:
 
 @cache
 def routine_address(name: str) -> int:
-    """Address of a BLAS routine with Fortran's arguments, integers 32 bits wide: ``dgemm``."""
+    """Address of a BLAS or LAPACK routine (``dgemm``): Fortran's arguments, integers of 32 bits."""
     return _address(f"scipy_{name}_") or _exported(name)
 
 
 def _exported(name: str) -> int:
-    """The address in a capsule of ``scipy.linalg.cython_blas``."""
-    from scipy.linalg import cython_blas
+    """The address in a capsule of ``scipy.linalg.cython_blas`` or ``cython_lapack``."""
+    from scipy.linalg import cython_blas, cython_lapack
 
-    capsule = cython_blas.__pyx_capi__[name]
+    known = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    capsule = known[name]
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
         ("PyCapsule_GetName", ctypes.pythonapi)
     )

@@ -21,8 +21,7 @@ from .lines import Lines, Scratch, pieces_of, share
 __all__ = ["argsort", "sort", "top_places"]
 
 Array = np.ndarray[Any, Any]
-_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-_LARGEST = np.iinfo(np.int64).max
+_INTEGERS: dict[int, type[np.int32] | type[np.int64]] = {4: np.int32, 8: np.int64}
 
 
 def sort(x: Array, out: Array, threads: int, *, axis: int, descending: bool) -> None:
@@ -54,7 +53,7 @@ def _restore_equals(source: Array, block: Array) -> None:
 
     A mask walks both matrices line by line, so the k-th one of a line meets the k-th.
     """
-    integer = _BITS[source.itemsize]
+    integer = _INTEGERS[source.itemsize]
     if (source.view(integer) == np.iinfo(integer).min).any():  # -0.0
         block[block == 0] = source[source == 0]
     if np.isnan(block[:, -1]).any():
@@ -116,7 +115,7 @@ def _float_keys(x: Array, keys: Array, descending: bool, scratch: Scratch) -> No
 
     -0.0 comes out as -1 then, and joins +0.0 at 0; what lies beyond the infinities is NaN.
     """
-    integer = _BITS[x.itemsize]
+    integer = _INTEGERS[x.itemsize]
     largest = np.iinfo(integer).max
     bits = x.view(integer)
     turn = scratch.array("turn", x.shape, integer)
@@ -174,7 +173,7 @@ def _first_places(keys: Array, itemsize: int, k: int, scratch: Scratch) -> Array
         return places
     places = _corrected(keys, places, scratch)
     # The selection may be wrong where a word outside has the high bits of the last one inside.
-    unclear = (words[:, k:].min(axis=-1) <= words[:, k - 1] | mask).nonzero()[0]
+    unclear = np.flatnonzero(words[:, k:].min(axis=-1) <= words[:, k - 1] | mask)
     if unclear.size:
         places[unclear] = _places(keys[unclear], itemsize, scratch)[:, :k]
     return places
@@ -189,6 +188,6 @@ def _corrected(keys: Array, places: Array, scratch: Scratch) -> Array:
     keys.reshape(-1).take(flat, out=ordered, mode="clip")  # "raise" would go through a copy
     falls = scratch.array("flags", (lines, places.shape[1] - 1), np.bool_)
     np.less(ordered[:, 1:], ordered[:, :-1], out=falls)
-    for line in falls.any(axis=-1).nonzero()[0]:
+    for line in np.flatnonzero(falls.any(axis=-1)):
         places[line] = places[line][np.argsort(ordered[line], kind="stable")]
     return places

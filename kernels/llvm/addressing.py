@@ -18,7 +18,19 @@ from ...ir.dtypes import DType, bool_, int64
 from ...ir.ops import OPS
 from .form import BAKED, WIDTH, Form
 from .handler import LLVMHandler, Typed, llvm_type
-from .memory import I64, POINTER, address, load, load_lanes, load_row, store, store_lanes, store_row
+from .memory import (
+    I64,
+    POINTER,
+    address,
+    load,
+    load_lanes,
+    load_row,
+    load_strided,
+    store,
+    store_lanes,
+    store_row,
+    store_strided,
+)
 
 __all__ = ["LANE_NUMBERS", "SIGNATURE", "Addressing", "Scope"]
 
@@ -42,6 +54,7 @@ class Addressing:
 
     def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
         self.form, self.nest = form, form.nest
+        self.strip: tuple[int, tuple[Any, Any]] | None = None  # a loop and its bounds for now
         self.outline = outline  # call expensive programs instead of repeating them
         self.function = ir.Function(module, SIGNATURE, name)
         self.function.linkage = "internal"
@@ -226,6 +239,11 @@ class Addressing:
             offset = scope.sums.get(i.index, None)
             offset = self._add_atoms(i.index, offset, scope)
             return load_row(self.vector, address(b, base, offset, size), i.dtype, mask)
+        stride = self.lane_stride(i.index)
+        if stride is not None:
+            place = self._first_place(i.index, base, size, scope)
+            pitch = b.mul(self.integer(stride), I64(size))
+            return load_strided(self.vector, place, pitch, i.dtype, mask)
         places = self._places(i.index, base, size, scope)
         return load_lanes(self.vector, places, i.dtype, mask)
 
@@ -235,6 +253,18 @@ class Addressing:
         if index.coefficient(self.form.vector_loop) != 1:
             return False
         return not any(self.is_vector(n) for n in index.dynamics())
+
+    def lane_stride(self, index: Index) -> int | None:
+        """Elements from lane to lane where that is one number, else None."""
+        assert self.form.vector_loop is not None
+        if any(self.is_vector(n) for n in index.dynamics()):
+            return None
+        return index.coefficient(self.form.vector_loop) or None
+
+    def _first_place(self, index: Index, base: Any, size: int, scope: Scope) -> Any:
+        """Address of the first lane's element."""
+        offset = self._add_atoms(index, scope.sums.get(index), scope)
+        return address(self.builder, base, offset, size)
 
     def _add_atoms(self, index: Index, total: Any, scope: Scope) -> Any:
         b = self.builder
@@ -281,6 +311,11 @@ class Addressing:
                 old = load_row(self.vector, place, dtype, mask)
                 value = self._merged(s.how, self.vector, old, value)
             store_row(self.vector, place, value, mask)
+            return
+        stride = self.lane_stride(s.index)
+        if stride is not None and s.how == "set":
+            place = self._first_place(s.index, base, size, scope)
+            store_strided(self.vector, place, b.mul(self.integer(stride), I64(size)), value, mask)
             return
         places = self._places(s.index, base, size, scope)
         if s.how != "set":

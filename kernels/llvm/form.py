@@ -17,7 +17,7 @@ from ...fusion.loops import Instruction, Nest
 from ...fusion.split import BLOCK
 from ...ir.graph import Literal
 
-__all__ = ["BLOCK", "LANES", "WIDTH", "Form", "form_of"]
+__all__ = ["BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of"]
 
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
@@ -33,7 +33,8 @@ class Form:
     key : str
         Text that determines the code.
     strategy : str
-        ``points``, ``rows`` (vectors along the reduction loop) or ``columns`` (across it).
+        ``points``, ``strips`` (points that read across memory, in strips), ``rows``
+        (vectors along the reduction loop) or ``columns`` (across it), or a recurrence's.
     vector_loop : int or None
         Loop that runs in vectors; None: scalar code.
     buffers : tuple of int
@@ -176,6 +177,8 @@ def _strategy(nest: Nest) -> tuple[str, int | None]:
     if not nest.reduces:
         if count == 0 or nest.extents[-1] < 2 or (nest.ordered and not _disjoint(nest)):
             return "points", None
+        if not nest.ordered and crossing_loop(nest) is not None:
+            return "strips", count - 1
         return "points", count - 1
     reduced, outer = count - 1, count - 2
     if outer < 0:
@@ -195,6 +198,27 @@ def _strategy(nest: Nest) -> tuple[str, int | None]:
         or (nest.extents[reduced] < 2 * LANES and nest.extents[outer] >= 4 * WIDTH)
     )
     return ("columns", outer) if columns else ("rows", reduced)
+
+
+def crossing_loop(nest: Nest) -> int | None:
+    """The loop along which operands lie that the last loop reads across memory: a transpose.
+
+    None where there is no such operand, or too little of it to care.
+    """
+    last = len(nest.extents) - 1
+    votes: dict[int, int] = {}
+    for i in nest.tape:
+        if i.kind != "load" or i.index is None or i.index.dynamics():
+            continue
+        if i.index.coefficient(last) in (None, 0, 1):
+            continue
+        for loop in range(last):
+            if i.index.coefficient(loop) == 1:
+                votes[loop] = votes.get(loop, 0) + 1
+    best = max(votes, key=lambda loop: votes[loop], default=None)
+    if best is None or min(nest.extents[best], nest.extents[last]) < 2 * WIDTH:
+        return None
+    return best
 
 
 def _scan_strategy(nest: Nest) -> tuple[str, int | None]:

@@ -25,13 +25,15 @@ from ...fusion.index import Var
 from ...fusion.loops import Instruction
 from ...ir.dtypes import int64
 from .addressing import LANE_NUMBERS, Addressing, Scope
-from .form import BAKED, WIDTH
+from .form import BAKED, WIDTH, crossing_loop
 from .handler import LLVMHandler, Typed
 from .loops import counted_loop
 from .memory import I64, POINTER
 from .outline import call_program, is_heavy
 
 __all__ = ["NestEmitter"]
+
+STRIP = 512  # as many cache lines as the first-level cache holds
 
 
 class NestEmitter(Addressing):
@@ -69,6 +71,8 @@ class NestEmitter(Addressing):
 
     def bounds(self, loop: int) -> tuple[Any, Any]:
         """First and one-past-last iteration: the call's share of loop 0, all of the others."""
+        if self.strip is not None and self.strip[0] == loop:
+            return self.strip[1]
         if loop == 0:
             return self.low, self.high
         return I64(0), self.integer(self.nest.extents[loop])
@@ -165,9 +169,34 @@ class NestEmitter(Addressing):
     def build(self) -> Any:
         """Emit the function of a nest without reductions."""
         order = list(range(len(self.nest.extents)))
-        self.descend(order, 0, Scope(), frozenset(), self._leaf)
+        if self.form.strategy == "strips":
+            self._in_strips(order)
+        else:
+            self.descend(order, 0, Scope(), frozenset(), self._leaf)
         self.builder.ret_void()
         return self.function
+
+    def _in_strips(self, order: list[int]) -> None:
+        """The vector loop in strips around the crossing loop.
+
+        A transpose reads ``STRIP`` cache lines along one loop and uses each up in the next eight
+        iterations of the other, while it writes long runs.
+        """
+        across, along = crossing_loop(self.nest), self.form.vector_loop
+        assert across is not None and along is not None
+        rest = [loop for loop in order if loop not in (across, along)]
+        b = self.builder
+
+        def strips(scope: Scope) -> None:
+            start, stop = self.bounds(along)
+            with self.loop(start, stop, STRIP) as first:
+                end = b.add(first, I64(STRIP))
+                end = b.select(b.icmp_signed("<", end, stop), end, stop)
+                self.strip = along, (first, end)
+                self.descend([across, along], 0, scope, frozenset(rest), self._leaf)
+                self.strip = None
+
+        self.descend(rest, 0, Scope(), frozenset(), strips)
 
     def descend(
         self,

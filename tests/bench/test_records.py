@@ -75,22 +75,7 @@ def test_comparison(now, then, factor, remark):
 
 def test_rows_line_up_with_the_header():
     line = row(result())
-    assert line.split() == [
-        "exp",
-        "10",
-        "1",
-        "ms",
-        "jax",
-        "2",
-        "ms",
-        "0.500",
-        "0.75",
-        "ok",
-        "16k",
-    ] + [
-        "400",
-        "50%",
-    ]
+    assert " ".join(line.split()) == "exp 10 1 ms jax 2 ms 0.500 0.75 ok 16k 400 50%"
     assert len(line) == len(HEADER)
     assert len(row(result(ours=2e-3, peer=1e-3))) == len(HEADER)
     assert "OVER" in row(result(ours=2e-3, peer=1e-3))

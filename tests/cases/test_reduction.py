@@ -12,14 +12,15 @@ nan = math.nan
 # around vectors of 8, lanes of 16, blocks of 1024 and what two threads divide
 LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 1000, 1023, 1024, 1025, 2049, 5000, 70_000]
 
+TOTAL = ("sum", "prod", "any", "all", "count_nonzero")  # what has a value of nothing
+
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0, 0)])
 def test_emptyred(shape):
     x = np.zeros(shape)
     for axis in [None, *range(x.ndim), *([(0, 1)] if x.ndim > 1 else [])]:
-        names = ("sum", "prod", "any", "all", "count_nonzero")
-        every = in_every_way(lambda x, a=axis: [getattr(tg, n)(x, axis=a) for n in names], x)
-        for name, got in zip(names, every, strict=True):
+        every = in_every_way(lambda x, a=axis: [getattr(tg, n)(x, axis=a) for n in TOTAL], x)
+        for name, got in zip(TOTAL, every, strict=True):
             same_bits(got, np.asarray(getattr(np, name)(x, axis=axis)))
         for name in ("min", "max", "argmin", "argmax"):
             if isinstance(axis, tuple) and name.startswith("arg"):

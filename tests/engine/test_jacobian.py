@@ -47,7 +47,7 @@ def test_cheaper_mode_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:  # AD0
     for name in ("_forward_blocks", "_reverse_blocks"):
         real = getattr(module, name)
         monkeypatch.setattr(
-            module, name, lambda p, real=real, name=name: (chosen.append(name), real(p))[1]
+            module, name, lambda *a, real=real, name=name: (chosen.append(name), real(*a))[1]
         )
     tg.jacobian(lambda x: tg.sum(x))(X)
     tg.jacobian(lambda x: tg.asarray([1.0, 2.0]) * x)(1.0)
@@ -63,6 +63,47 @@ def test_complex(mode: Any) -> None:
         mode(lambda z: z * z)(z)  # here
     with raises_here(TypeError, r"floating results, got the result: i64\[\]"):
         mode(lambda x: tg.argmax(x))(X)  # here
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_real_results_of_complex_arguments(mode: Any) -> None:
+    """``du/da + i du/db``: the rows are the gradients of the results."""
+
+    def f(z: Any, x: Any) -> Any:
+        return tg.stack([tg.sum(tg.abs(z) ** 2) * x, tg.real(z[0] * z[1]), tg.imag(z[1]), x])
+
+    z = np.array([1 + 2j, 0.5 - 1j])
+    by_z, by_x = mode(f, argnums=(0, 1))(z, 3.0)
+    expected = [6 * z, np.conj([z[1], z[0]]), [0, 1j], [0, 0]]
+    np.testing.assert_allclose(by_z, expected, rtol=1e-14)
+    np.testing.assert_allclose(by_x, [np.sum(np.abs(z) ** 2), 0, 0, 1], rtol=1e-14)
+    assert by_x.dtype is tg.float64
+    rows = [tg.grad(lambda z, i=i: f(z, 3.0)[i])(z) for i in range(4)]
+    np.testing.assert_allclose(by_z, np.stack(rows), rtol=1e-14)
+    single = mode(lambda z: tg.real(z) * tg.imag(z))(z.astype("complex64"))
+    assert single.dtype is tg.complex64
+    np.testing.assert_allclose(single, np.diag(z.imag + 1j * z.real))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_complex_results_of_real_arguments(mode: Any) -> None:
+    """The derivative of ``u + iv`` is ``u' + iv'``, in every mode and order, jitted and mapped."""
+
+    def wave(x: Any) -> Any:
+        return tg.exp(1j * x * x[0])
+
+    def expected(x: Any) -> Any:
+        first = np.zeros((3, 3))
+        first[:, 0] = x
+        return (1j * np.exp(1j * x * x[0]))[:, None] * (first + x[0] * np.eye(3))
+
+    np.testing.assert_allclose(mode(wave)(X), expected(X), rtol=1e-14)
+    np.testing.assert_allclose(tg.jit(mode(wave))(X), expected(X), rtol=1e-14)
+    many = np.stack([X, -X])
+    np.testing.assert_allclose(tg.vmap(mode(wave))(many)[1], expected(-X), rtol=1e-14)
+    second = mode(mode(lambda t: tg.exp(1j * t)))(0.3)
+    np.testing.assert_allclose(second, -np.exp(0.3j), rtol=1e-14)
+    assert mode(lambda x: x * 1j)(X.astype("float32")).dtype is tg.complex64
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,15 @@ from tilegrad.ir.types import TensorType
 from tilegrad.ir.verify import verify
 
 NAMES = sorted(name for name, op in OPS.items() if op.kind != "leaf")
-KINDS = {"leaf", "elementwise", "reduction", "cumulative", "view", "index", "dot", "sort"}
+KINDS = {"leaf", "elementwise", "reduction", "cumulative", "view", "index", "dot", "sort", "linalg"}
 RULES = ("reference", "jvp", "transpose", "samples")
 # Rules of a kind, beyond those of all ops.
 OF_KIND = {"elementwise": ("scalar", "complex_scalar"), "leaf": ()}
 
 # The derivative is zero by decree, not by mathematics: no difference quotient shows it.
 BY_DECREE = {"stop_gradient"}
+# Functions of Hermitian matrices: they read one triangle, and move along Hermitian matrices.
+HERMITIAN = {"cholesky"}
 
 
 def cases_of(op, dtype, seed=0):
@@ -79,6 +81,14 @@ def moving(arrays):
 def direction(rng, x):
     t = rng.standard_normal(x.shape)
     return (t + 1j * rng.standard_normal(x.shape) if x.dtype.kind == "c" else t).astype(x.dtype)
+
+
+def directions(op, rng, arrays):
+    """A direction in the domain of the op for each operand that moves, by its position."""
+    found = {i: direction(rng, arrays[i]) for i in moving(arrays)}
+    if op.name in HERMITIAN:
+        found = {i: t + t.conj().swapaxes(-1, -2) for i, t in found.items()}
+    return found
 
 
 # --------------------------------------------------------------------------------- completeness
@@ -211,7 +221,7 @@ def test_tangents_are_difference_quotients(name, dtype):
         where = moving(arrays)
         for chosen in [*({i} for i in where), set(where)]:  # each operand alone, and all
             nodes, dots, outputs, found = tangent_program(op, arrays, params)
-            ts = {i: direction(rng, arrays[i]) * (i in chosen) for i in where}
+            ts = {i: t * (i in chosen) for i, t in directions(op, rng, arrays).items()}
             expected = difference(outputs, nodes, arrays, ts)
             env = dict(zip(nodes, arrays, strict=True)) | {dots[i]: ts[i] for i in where}
             for y_dot, quotient in zip(found, expected, strict=True):
@@ -231,7 +241,7 @@ def test_second_order(name, dtype):
         nodes, dots, _, found = tangent_program(op, arrays, params)
         firsts = [y for y in found if y is not None]
         where = moving(arrays)
-        ts, vs, ws = ({i: direction(rng, arrays[i]) for i in where} for _ in range(3))
+        ts, vs, ws = (directions(op, rng, arrays) for _ in range(3))
         moved = {nodes[i].out: constant(vs[i]) for i in where}
         moved |= {dots[i].out: constant(ws[i]) for i in where}
         seconds = jvp(firsts, moved)

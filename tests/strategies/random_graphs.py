@@ -282,8 +282,10 @@ def drawable_ops():
     return names + often
 
 
-def _may_raise(op, operands):
-    """Integer division and the like: refused at run time for some operands."""
+def _may_raise(op, operands, params):
+    """Refused at run time for some operands: integer division, factors of singular matrices."""
+    if params.get("check", False):
+        return True
     return op.check is not None and any(x.dtype.is_integer for x in operands)
 
 
@@ -293,7 +295,7 @@ def _step(draw, names, pool, total, tries=4):
         op = OPS[draw(st.sampled_from(names))]
         step = _BY_NAME.get(op.name) or _BY_KIND.get(op.kind) or _from_samples
         found = step(draw, op, pool)
-        if found is None or (total and _may_raise(op, found[0])):
+        if found is None or (total and _may_raise(op, *found)):
             continue
         try:
             return make_node(op, found[0], **found[1])
@@ -317,7 +319,7 @@ def programs(draw, *, steps=10, ops=None, dtypes=DTYPES, special=True, total=Tru
     special : bool
         Whether arguments contain infinities, NaN, subnormals and zeros of both signs.
     total : bool
-        Leave out integer ops that may raise (division by zero).
+        Leave out what may raise: integer division by zero, factors of singular matrices.
     """
     names = list(ops or drawable_ops())
     pool = []
