@@ -64,7 +64,8 @@ def vjp(outputs: Sequence[Value], wrt: Sequence[Value]) -> Pullback:
         for zero) and gives one for each of ``wrt`` (``None``: no output depends on it).
     """
     inputs, tangents = linearize(outputs, wrt)
-    program = _LinearProgram(tangents, [node.out for node in inputs])
+    # What the arguments were computed from cannot depend on inputs made now.
+    program = _LinearProgram(tangents, [node.out for node in inputs], [x.node for x in wrt])
     expected = [x.type for x in outputs]
 
     def pullback(cotangents: Sequence[Value | None]) -> list[Value | None]:
@@ -129,7 +130,13 @@ class _LinearProgram:
     """The nodes between linear inputs and outputs, found once."""
 
     @no_collection()
-    def __init__(self, outputs: Sequence[Value | None], inputs: Sequence[Value]) -> None:
+    def __init__(
+        self,
+        outputs: Sequence[Value | None],
+        inputs: Sequence[Value],
+        fixed: Sequence[Node] = (),
+    ) -> None:
+        """``fixed`` nodes do not depend on the inputs: the walk stops there."""
         self.outputs = list(outputs)
         self.inputs = list(inputs)
         # For each node that the inputs reach: which of its results are linear in them.
@@ -140,7 +147,7 @@ class _LinearProgram:
         whole = [node for node in linear if len(node.types) == 1]
         self.given = {node: list(many) for node, many in linear.items() if len(many) > 1}
         self.order: list[tuple[Node, list[bool]]] = []
-        for node in toposort([x for x in outputs if x is not None], stop=whole):
+        for node in toposort([x for x in outputs if x is not None], stop=[*whole, *fixed]):
             flags = []
             for x in node.inputs:
                 many = linear.get(x.node)

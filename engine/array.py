@@ -103,9 +103,7 @@ class Array(Operators, NumPyProtocols):
     @property
     def is_realized(self) -> bool:
         """Whether the values are computed already."""
-        return self._buffer is not None or (
-            self._node is not None and self._node.node.memo is not None
-        )
+        return self._buffer is not None or self._value.node.memo is not None
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The array on a device; there is the one, ``"cpu"``."""

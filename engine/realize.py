@@ -66,27 +66,30 @@ def stats() -> Stats:
 
 def buffer_of(array: Any, what: str) -> Buffer:
     """The buffer of a pending array; ``what`` asks for it, for the message if there is none."""
-    value: Value = array._node
+    value: Value = array._value
     memo = value.node.memo
     if memo is None:
         realize_arrays([array], what)
         memo = value.node.memo
     elif not is_marked(value.node):
-        _settle(array, memo)
+        _settle(array, value)
     return memo[value.index]  # type: ignore[no-any-return]
 
 
 def realize_arrays(arrays: Sequence[Any], what: str) -> None:
-    """Compute pending arrays, together with pending ones that the same call returned."""
+    """Compute pending arrays, together with pending ones that the same call returned.
+
+    Other threads may do so at the same time, so each array is asked for its value once.
+    """
     if len(arrays) == 1 and arrays[0]._peers is None:  # the short way of the commonest case
         (array,) = arrays
-        value = array._node
+        value = array._value
         fresh = value.node.memo is None and not MARKS and not config.stepwise
         if fresh and _run_alone(value.node):
-            _settle(array, value.node.memo)
+            _settle(array, value)
             return
         if not realize_values([value], what) and not (MARKS and is_marked(value.node)):
-            _settle(array, value.node.memo)
+            _settle(array, value)
         return
     wanted = {id(array): array for array in arrays}
     for array in arrays:
@@ -95,23 +98,20 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
             if peer is not None and peer._buffer is None:
                 wanted.setdefault(id(peer), peer)
     pending = list(wanted.values())
-    values = [array._node for array in pending]
+    values = [array._value for array in pending]
     marked = realize_values(values, what, needed=len(arrays))
     for array, value in zip(pending, values, strict=True):
-        memo = value.node.memo
-        if memo is not None:
+        if value.node.memo is not None:
             array._peers = None
             if not marked or not is_marked(value.node):
-                _settle(array, memo)
+                _settle(array, value)
 
 
-def _settle(array: Any, memo: Sequence[Buffer]) -> None:
-    """Let an array go on with its buffer alone, so that its history is freed."""
-    value = array._node
-    if value is not None:
-        array._type = intern(array._type)
-        array._buffer = memo[value.index]
-        array._node = None
+def _settle(array: Any, value: Value) -> None:
+    """Let an array go on with the buffer of its value alone, so that its history is freed."""
+    array._type = intern(array._type)
+    array._buffer = value.node.memo[value.index]
+    array._node = None
 
 
 def make_peers(arrays: Sequence[Any]) -> None:
@@ -127,27 +127,49 @@ def traced(array: Any) -> str | None:
     """How an array depends on an argument of a running function; None if it does not."""
     if array._buffer is not None:
         return None
-    found = find_input([array._node])
+    value = array._value
+    found = find_input([value])
     if found is None:
         return None
-    location = array._node.node.location
+    location = value.node.location
     return describe_input(found) + (f", made at {location}" if location is not None else "")
 
 
-# How many arrays were made since the last look at the size of a web.
+# Arrays made since the last look at the size of webs, and the last of them.
 _made = 0
+_recent: list[ref[Any]] = []
 
 
 def note_pending(array: Any) -> None:
     """Called for each new pending array: keeps webs from growing without end."""
     global _made
     _made += 1
-    if config.eager or _made >= config.pending_limit:
-        _made = 0
-        value = array._node
-        # Another thread's tracer is none of this thread's traces: the web tells.
-        if not RUNNING.get() and (config.eager or _is_large(value)) and find_input([value]) is None:
+    if _made > config.pending_limit or config.eager:
+        _note_late(array)
+
+
+def _note_late(array: Any) -> None:
+    """Compute what waits for too much among the last arrays that are still there, in one program.
+
+    A loop carries some of the arrays that it makes and drops the others, so looking at single ones
+    could meet the same passing one each time.
+    """
+    global _made
+    if RUNNING.get():  # it may be traced; look at the next one outside
+        return
+    if config.eager:
+        if find_input([array._value]) is None:
             realize_arrays([array], "operation")
+        return
+    _recent.append(ref(array))
+    if len(_recent) > config.pending_limit // 4:
+        there = [x for x in [r() for r in _recent] if x is not None and x._buffer is None]
+        _recent.clear()
+        _made = 0
+        # Another thread's tracer is none of this thread's traces: the web tells.
+        large = [x for x in there if _is_large(x._value) and find_input([x._value]) is None]
+        if large:
+            realize_arrays(large, "operation")
 
 
 def _is_large(value: Value) -> bool:

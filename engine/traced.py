@@ -154,7 +154,11 @@ class Program:
         if config.stepwise:  # a view of an argument may come back, while plans fill new arrays
             results = [_own(y, buffers, borrowed) for y in run_nodes(self.web, given)]
         else:
-            results = plan.run(given)
+            try:
+                results = plan.run(given)
+            except (ArithmeticError, LookupError, ValueError):
+                run_nodes(self.web, given)  # raises the same with the line of the node
+                raise
         for i, place in self._forwarded:
             results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
         if self._single:

@@ -252,7 +252,7 @@ def make_node(op: Op, inputs: Sequence[Value], **params: Any) -> Node:
 
 
 def toposort(outputs: Iterable[Value], stop: Collection[Node] = ()) -> list[Node]:
-    """Nodes that ``outputs`` need, operands first; nodes in ``stop`` are neither entered nor listed.
+    """Nodes that ``outputs`` need, operands first; nodes in ``stop`` are not entered, not listed.
 
     The order is a function of the graph alone (depth first, first operand first), so texts, keys
     and kernels built from it are reproducible.

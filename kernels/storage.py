@@ -21,6 +21,7 @@ __all__ = ["LARGE", "block", "new_array", "release"]
 
 LARGE = 256 * 1024  # smaller blocks come fast from the allocator
 KEPT = 512 * 1024 * 1024  # most bytes kept in all
+LINE = 64  # bytes of a cache line
 
 _blocks: list[np.ndarray[Any, Any]] = []
 _lock = threading.Lock()
@@ -35,19 +36,26 @@ _ALONE = _references([np.empty(0)], 0)
 
 
 def block(nbytes: int) -> np.ndarray[Any, Any]:
-    """``nbytes`` bytes, uninitialized."""
+    """``nbytes`` bytes, uninitialized; a large block begins on a cache line."""
     if nbytes < LARGE:
         return _fresh(nbytes)
+    room = nbytes + LINE
     with _lock:
         for k in range(len(_blocks)):
-            if _blocks[k].nbytes == nbytes and _references(_blocks, k) == _ALONE:
+            if _blocks[k].nbytes == room and _references(_blocks, k) == _ALONE:
                 found = _blocks.pop(k)
                 _blocks.append(found)  # most recently used last
-                return found
-        fresh = _fresh(nbytes)
+                return _on_line(found, nbytes)
+        fresh = _fresh(room)
         _blocks.append(fresh)
         _make_room()
-        return fresh
+        return _on_line(fresh, nbytes)
+
+
+def _on_line(whole: np.ndarray[Any, Any], nbytes: int) -> np.ndarray[Any, Any]:
+    """The part of a block that begins on a cache line; it refers to the whole."""
+    skip = -whole.ctypes.data % LINE
+    return whole[skip : skip + nbytes]
 
 
 def _fresh(nbytes: int) -> np.ndarray[Any, Any]:

@@ -20,7 +20,6 @@ from numba.core.registry import CPUDispatcher, CPUTarget
 from numba.core.target_extension import CPU, dispatcher_registry, target_registry
 from numba.core.typing import BaseContext
 from numba.core.typing.templates import builtin_registry
-
 from numba.extending import intrinsic
 
 __all__ = ["NAME", "TARGET", "emitting", "kernel"]
@@ -31,7 +30,7 @@ NAME = "tilegrad"
 emitting: list[Callable[[Any, Any, list[Any]], Any]] = []
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba's decorators are not typed
+@intrinsic
 def kernel(typing_context: Any, arguments: Any) -> Any:
     """``emitting[-1](library, builder, values) -> i64`` for a tuple of int64."""
 
@@ -42,7 +41,7 @@ def kernel(typing_context: Any, arguments: Any) -> Any:
     return types.int64(arguments), generate
 
 
-class _TypingContext(BaseContext):  # type: ignore[misc]  # numba is not typed
+class _TypingContext(BaseContext):
     """Types of one global: the intrinsic."""
 
     def _load_builtins(self) -> None:
@@ -51,7 +50,7 @@ class _TypingContext(BaseContext):  # type: ignore[misc]  # numba is not typed
                 self.insert_global(value, kind)
 
 
-class _Context(CPUContext):  # type: ignore[misc]  # numba is not typed
+class _Context(CPUContext):
     def load_additional_registries(self) -> None:
         """There are none."""
 
@@ -59,11 +58,11 @@ class _Context(CPUContext):  # type: ignore[misc]  # numba is not typed
         """Nothing is added: plans do not use numba's memory manager."""
 
 
-class _Plans(CPU):  # type: ignore[misc]  # numba is not typed
+class _Plans(CPU):
     """The target's place among numba's: a CPU."""
 
 
-class _Target(CPUTarget):  # type: ignore[misc]  # numba is not typed
+class _Target(CPUTarget):
     @cached_property
     def _toplevel_target_context(self) -> _Context:
         return _Context(self.typing_context, self._target_name)
@@ -76,7 +75,7 @@ class _Target(CPUTarget):  # type: ignore[misc]  # numba is not typed
 TARGET = _Target(NAME)
 
 
-class _Dispatcher(CPUDispatcher):  # type: ignore[misc]  # numba is not typed
+class _Dispatcher(CPUDispatcher):
     targetdescr = TARGET
 
 

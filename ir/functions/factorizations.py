@@ -12,11 +12,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..graph import Value, make
 from ..ops.linear_algebra import CHOLESKY, TRIANGULAR_SOLVE, adjoint
-from ..ops.operands import convert
+from ..ops.operands import broadcast_shapes, convert
 from ..ops.shape import broadcast_to, moveaxis, reshape
-from ..types import describe
+from ..types import Shape, TensorType, describe
 from .arguments import as_inexact, fail, promoted
-from .manipulation import broadcast_shapes
 
 __all__ = ["cholesky", "solve_triangular"]
 
@@ -70,13 +69,23 @@ def cholesky(a: Any, upper: bool = False, check: bool = True) -> Value:
     True
     >>> log_det = lambda a: 2 * tg.sum(tg.log(tg.diag(tg.linalg.cholesky(a))))
     >>> tg.grad(log_det)(a) * 11
-    tilegrad.Array([[ 3., -2.],
+    Array([[ 3., -2.],
            [-2.,  5.]], dtype=float64)
     """
     x = as_inexact("cholesky", a)
     _square("cholesky", x)
     low = make(CHOLESKY, (adjoint(x) if upper else x,), check=bool(check))
     return adjoint(low) if upper else low
+
+
+def _leading(a: Value, b: Value) -> Shape:
+    """The leading axes of both, broadcast."""
+    try:
+        return broadcast_shapes("", [TensorType(x.shape[:-2], x.dtype) for x in (a, b)])
+    except ShapeError:
+        both = describe((a.type, b.type))
+        text = "solve_triangular: expected leading axes that broadcast together, got "
+        fail(ShapeError(text + both))
 
 
 _FORMS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
@@ -130,7 +139,7 @@ def solve_triangular(
     >>> import tilegrad as tg
     >>> a = tg.asarray([[2.0, 7.0], [1.0, 3.0]])  # the 7 is not read
     >>> tg.linalg.solve_triangular(a, tg.asarray([1.0, 2.0]), lower=True)
-    tilegrad.Array([0.5, 0.5], dtype=float64)
+    Array([0.5, 0.5], dtype=float64)
     """
     matrix, right = (as_inexact("solve_triangular", x) for x in promoted(a, b))
     matrix, right = (convert(x, x.dtype) for x in (matrix, right))  # Python numbers too
@@ -152,7 +161,7 @@ def solve_triangular(
         right = moveaxis(right, right.ndim - 2, 0)
         shape = right.shape
         right = reshape(right, (n, -1)) if right.size else reshape(right, (n, 0))
-    lead = broadcast_shapes(matrix.shape[:-2], right.shape[:-2])
+    lead = _leading(matrix, right)
     x = make(
         TRIANGULAR_SOLVE,
         (broadcast_to(matrix, (*lead, n, n)), broadcast_to(right, (*lead, *right.shape[-2:]))),

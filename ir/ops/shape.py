@@ -99,7 +99,7 @@ def reshape(x: Value, shape: int | Sequence[int]) -> Value:
 
 
 def expand_dims(x: Value, axes: Sequence[int]) -> Value:
-    """``x`` with axes of extent 1 inserted; ``axes`` are positions in the result (front-counted)."""
+    """``x`` with axes of extent 1 inserted at ``axes`` of the result (front-counted)."""
     ndim = x.ndim + len(axes)
     rest = iter(x.shape)
     return reshape(x, tuple(1 if d in axes else next(rest) for d in range(ndim)))
@@ -225,7 +225,9 @@ def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
         raise at_user_line(
             ShapeError(f"broadcast_to: expected a shape that {x.type} stretches to, got {shape}")
         )
-    return broadcast(reshape(x, [target[d] for d in kept]), target, kept)
+    if len(kept) < x.ndim:  # axes of extent 1 go, so that they can be repeated
+        x = reshape(x, [target[d] for d in kept])
+    return broadcast(x, target, kept)
 
 
 @lru_cache(maxsize=4096)

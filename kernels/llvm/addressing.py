@@ -66,6 +66,10 @@ class Addressing:
         self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
         for value in form.parameters:
             self._integers[value] = self._frame_word(form.slot(value) or 0)
+        self.past_caches: Any = None
+        if form.streams:
+            word = self._frame_word(form.stream_slot)
+            self.past_caches = self.builder.icmp_unsigned("!=", word, I64(0))
         self.loops_of = self._dependences()
         self.expressions = tuple(dict.fromkeys(self._expressions()))
 
@@ -310,7 +314,8 @@ class Addressing:
             if s.how != "set":
                 old = load_row(self.vector, place, dtype, mask)
                 value = self._merged(s.how, self.vector, old, value)
-            store_row(self.vector, place, value, mask)
+            past = self.past_caches if s.how == "set" else None
+            store_row(self.vector, place, value, mask, past)
             return
         stride = self.lane_stride(s.index)
         if stride is not None and s.how == "set":

@@ -139,8 +139,13 @@ def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
 
     buffers, table, step = (b.inttoptr(word(job, k), POINTER) for k in (0, 1, 4))
     extent, pieces, count = word(job, 2), word(job, PIECES), word(job, 7)
-    low = b.sdiv(b.mul(extent, piece), pieces)
-    high = b.sdiv(b.mul(extent, b.add(piece, I64(1))), pieces)
+    # Long pieces begin at multiples of 16, so that vectors stay on cache lines.
+    long = b.icmp_signed(">=", extent, b.mul(pieces, I64(512)))
+    keep = b.select(long, I64(-16), I64(-1))
+    after = b.add(piece, I64(1))
+    low = b.and_(b.sdiv(b.mul(extent, piece), pieces), keep)
+    high = b.and_(b.sdiv(b.mul(extent, after), pieces), keep)
+    high = b.select(b.icmp_signed("==", after, pieces), extent, high)
     chunk = word(step, 4)
     with b.if_else(b.icmp_signed("==", chunk, I64(0))) as (plain, tiled):
         with plain:

@@ -12,6 +12,7 @@ from .handler import LLVMHandler, Typed, llvm_type
 
 __all__ = [
     "I64",
+    "LINE",
     "POINTER",
     "address",
     "load",
@@ -27,6 +28,7 @@ __all__ = [
 I64 = ir.IntType(64)
 I32 = ir.IntType(32)
 POINTER = ir.PointerType()
+LINE = 64  # bytes of a cache line
 
 Element = Any  # Typed, or a (real, imaginary) pair of them
 
@@ -141,13 +143,30 @@ def load_row(h: LLVMHandler, place: Any, dtype: DType, mask: Any) -> Element:
     return _from_memory(h, value, dtype)
 
 
-def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any) -> None:
-    if isinstance(x, tuple) and not isinstance(x, Typed):
+def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any, past: Any = None) -> None:
+    """``width`` consecutive elements where ``mask`` is set.
+
+    ``past`` is an i1 that asks for full lines to be written past the caches: a large result would
+    only push out what is there, and reading a line before it is overwritten costs as much again.
+    """
+    if type(x) is tuple:
         n = h.width
         both = _shuffle(h, x[0].value, x[1].value, [k // 2 + (k % 2) * n for k in range(2 * n)])
         _masked_store(h, place, both, x[0].dtype.itemsize, _wide(h, mask))
         return
-    _masked_store(h, place, _to_memory(h, x), x.dtype.itemsize, mask)
+    value, align = _to_memory(h, x), x.dtype.itemsize
+    if past is None or align * h.width % LINE:
+        _masked_store(h, place, value, align, mask)
+        return
+    b = h.builder
+    aligned = b.icmp_unsigned("==", b.and_(place, I64(LINE - 1)), I64(0))
+    with b.if_else(b.and_(past, b.and_(aligned, _is_full(h, mask)))) as (streamed, usual):
+        with streamed:
+            instruction = b.store(value, b.inttoptr(place, POINTER), align=LINE)
+            one = h.builder.module.add_metadata([I32(1)])
+            instruction.set_metadata("nontemporal", one)
+        with usual:
+            _masked_store(h, place, value, align, mask)
 
 
 # ----------------------------------------------------------------------------- scattered lanes

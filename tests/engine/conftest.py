@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tilegrad.engine import programs, realize, traced
 from tilegrad.ir.graph import Graph
 from tilegrad.ir.interpret import interpret_graph

@@ -301,6 +301,28 @@ def test_pickle_copy_and_protocols() -> None:
     assert y.to_device("cpu") is y
 
 
+def test_dlpack_never_lets_others_write_to_an_array() -> None:
+    x = tg.arange(3.0)
+    shown = np.from_dlpack(x)
+    assert not shown.flags.writeable
+    assert np.shares_memory(shown, x.numpy())
+
+    class Older:
+        """Asks as those do who do not know of read-only memory."""
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return x.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return x.__dlpack_device__()
+
+    own = np.from_dlpack(Older())
+    own[0] = 7.0
+    same(x, np.arange(3.0))
+    with pytest.raises(BufferError, match="readonly"):
+        x.__dlpack__(copy=False)
+
+
 def test_array_is_the_class_of_tracers_too() -> None:
     seen = []
     tg.jit(lambda x: seen.append(isinstance(x, tg.Array)) or x)(1.0)

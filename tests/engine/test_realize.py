@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import tilegrad as tg
+from tilegrad.autodiff import reverse
 from tilegrad.engine import realize
 from tilegrad.engine.closing import close
 from tilegrad.engine.config import config
 from tilegrad.engine.realize import PLANS
+from tilegrad.ir.graph import toposort
 
 from .lines import raises_here
 
@@ -147,6 +149,36 @@ def test_long_loops_do_not_pile_up() -> None:  # ED24
         x = x * 0.5 + 1.0
     assert len(close([x._value], lift_constants=True).nodes) <= 2 * config.pending_limit
     np.testing.assert_array_equal(x, np.full(4, 2.0))
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 3, 6, 7])
+def test_what_a_loop_carries_is_computed_whatever_else_it_makes(others: int) -> None:
+    """A step that is never looked at: the web behind the state stays small."""
+    target = fresh(4)
+    w = target * 0.0
+    longest = 0
+    for step in range(1500):
+        for _ in range(others):
+            target * 2.0
+        w = w - 0.25 * tg.grad(lambda w: tg.sum((w - target) ** 2))(w)
+        if step % 50 == 49:
+            longest = max(longest, len(toposort([w._value])))
+    assert longest < 16 * config.pending_limit
+    np.testing.assert_allclose(w, target, rtol=1e-12)
+
+
+def test_a_gradient_does_not_walk_behind_its_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cost is that of the function, whatever the argument waits for."""
+    walked = []
+    monkeypatch.setattr(
+        reverse, "toposort", lambda *a, **k: walked.append(found := toposort(*a, **k)) or found
+    )
+    x = tg.asarray(1.0)
+    for _ in range(300):
+        x = x + 1.0
+    tg.grad(lambda t: t * t)(x)
+    assert walked
+    assert max(map(len, walked)) < 20
 
 
 def test_a_chain_of_many_thousand_nodes_needs_no_recursion() -> None:

@@ -4,6 +4,7 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 
 import pytest
+
 from tilegrad.engine.rebuild import builder
 from tilegrad.engine.tree import put_together, register_node, take_apart
 
@@ -39,7 +40,7 @@ TREES = [
     {2: 1.0, 1: 2.0},
     {(): 1.0, "mixed keys": 2.0},
     Pair(1.0, {"z": 2.0, "y": Pair(3.0, None)}),
-    Layer(1.0, [2.0, 3.0], "it's a \"name\""),
+    Layer(1.0, [2.0, 3.0], 'it\'s a "name"'),
     [Box({"k": 1.0}, "label"), Box(2.0, None)],
 ]
 

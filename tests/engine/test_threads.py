@@ -1,5 +1,6 @@
 """Tracing, differentiating and computing in many threads at once."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -107,3 +108,24 @@ def test_limits_and_modes_leave_tracers_of_other_threads_alone() -> None:
         with tg.config(**settings):
             assert float(tg.jit(f)(1.0)) == 2.0
             assert float(tg.grad(f)(1.0)) == 2.0
+
+
+def test_one_pending_array_looked_at_by_many_threads_at_once() -> None:
+    """Also the results of one call, which are computed together."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for k in range(100):
+            value, gradient = tg.value_and_grad(lambda w, k=k: tg.sum(w * w * k))(np.ones(3))
+            single = tg.asarray(np.ones(3)) * 2.0 + k
+            barrier = Barrier(6)
+
+            def look(x: Any, barrier: Barrier = barrier) -> Any:
+                barrier.wait()
+                return np.asarray(x).tolist()
+
+            with ThreadPoolExecutor(6) as pool:
+                found = list(pool.map(look, [value, gradient, single] * 2))
+            assert found == [3.0 * k, [2.0 * k] * 3, [2.0 + k] * 3] * 2
+    finally:
+        sys.setswitchinterval(interval)

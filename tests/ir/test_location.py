@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+
 from tilegrad.autodiff.reverse import vjp
 from tilegrad.ir.dtypes import float64
 from tilegrad.ir.errors import ShapeError
@@ -61,9 +62,10 @@ def test_errors_name_their_own_line_within_one_place():
             y,
         )
     assert caught.value.location.filename == __file__
-    assert caught.value.location.line > inspect.getsourcelines(
-        test_errors_name_their_own_line_within_one_place
-    )[1]
+    assert (
+        caught.value.location.line
+        > inspect.getsourcelines(test_errors_name_their_own_line_within_one_place)[1]
+    )
     assert "add(" in str(caught.value)
 
 

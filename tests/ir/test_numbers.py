@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from tilegrad.ir.dtypes import complex128, float32, float64, int8, int64, uint64
 from tilegrad.ir.ops.arithmetic import add, mul
 from tilegrad.ir.ops.leaves import constant, input_node

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import random_graphs
-from guarded import GuardedNumpy, guarded_copy
+from guarded import run_guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plans import run_by_node
@@ -17,7 +17,6 @@ from random_graphs import assert_same_bits, programs
 from tilegrad.fusion import tiles
 from tilegrad.ir.dtypes import ALL, complex128, float32, float64, int8, int64
 from tilegrad.ir.passes.manager import optimize
-from tilegrad.kernels import plan as plan_module
 from tilegrad.kernels import work
 from tilegrad.kernels.plan import compile_graph
 
@@ -72,12 +71,7 @@ def test_programs_that_move_elements_have_the_values_of_the_interpreter(program,
     """Every dtype; what is not a sum is exact, sums of a handful of numbers are close."""
     arguments = arguments_of(program)
     plan = compile_graph(program.graph)
-    original = plan_module.np
-    plan_module.np = GuardedNumpy(at_end)
-    try:
-        outputs = plan.run([guarded_copy(a, at_end=at_end) for a in arguments])
-    finally:
-        plan_module.np = original
+    outputs = run_guarded(plan, arguments, at_end=at_end)
     sums = any(n.op.name in ("sum", "max") for n in program.graph.nodes())
     for got, right in zip(outputs, program.run(), strict=True):
         assert (got.shape, got.dtype) == (right.shape, right.dtype)
@@ -100,14 +94,8 @@ def test_a_plan_touches_only_its_own_memory(program):
     arguments = arguments_of(program)
     plan = compile_graph(program.graph)
     expected = plan.run(arguments)
-    original = plan_module.np
     for at_end in (True, False):
-        plan_module.np = GuardedNumpy(at_end)
-        try:
-            got = plan.run([guarded_copy(a, at_end=at_end) for a in arguments])
-        finally:
-            plan_module.np = original
-        assert_same_bits(expected, got)
+        assert_same_bits(expected, run_guarded(plan, arguments, at_end=at_end))
 
 
 @st.composite
@@ -133,9 +121,7 @@ def test_steps_cut_into_the_smallest_pieces(program):
         patch.setattr(tiles, "SCRATCH", 2048)
         plan = compile_graph(program.graph)
         for threads in (1, 3):
-            patch.setattr(plan_module, "np", GuardedNumpy(at_end=threads == 1))
-            got = plan.run([guarded_copy(a) for a in arguments], threads)
-            patch.setattr(plan_module, "np", np)
+            got = run_guarded(plan, arguments, threads, at_end=threads == 1)
             assert_same_bits(expected, got)
 
 

@@ -6,6 +6,9 @@ import ctypes
 import mmap
 
 import numpy as np
+import pytest
+
+from tilegrad.kernels import plan as plan_module
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,14 +38,18 @@ def guarded_copy(array, *, at_end=True):
     return copy
 
 
-class GuardedNumpy:
-    """NumPy with ``empty`` from guarded memory: what a plan allocates stands at a guard too."""
+def run_guarded(plan, arrays, threads=1, *, at_end=True):
+    """Run a plan with operands, results and arena between inaccessible pages, each of its own."""
+    made = []
 
-    def __init__(self, at_end):
-        self.at_end = at_end
+    def result(shape, dtype, nbytes):
+        made.append(nbytes)
+        return guarded(shape, dtype, at_end=at_end)
 
-    def __getattr__(self, name):
-        return getattr(np, name)
-
-    def empty(self, shape, dtype=float):
-        return guarded(shape, dtype, at_end=self.at_end)
+    plan._arenas.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "new_array", result)
+        patch.setattr(plan_module, "block", lambda n: guarded((n,), np.uint8, at_end=at_end))
+        outputs = plan.run([guarded_copy(a, at_end=at_end) for a in arrays], threads)
+    assert len(made) == len(plan.results)  # or a plan gets its memory elsewhere, unguarded
+    return outputs

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from guarded import GuardedNumpy, guarded_copy
+from guarded import run_guarded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
@@ -15,7 +15,6 @@ from tilegrad.fusion.loops import MatMul, Strided
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import float64
 from tilegrad.ir.ops.shape import transpose
-from tilegrad.kernels import plan as plan_module
 from tilegrad.kernels.cpu.blas import matmul_frame
 from tilegrad.kernels.cpu.openblas import routine_address
 
@@ -56,12 +55,7 @@ def test_any_contraction_of_any_layout(case, dtype, at_end):
     u, v = (np.ascontiguousarray(w.transpose(o)) for w, o in zip((x, y), orders, strict=True))
     u, v = u.reshape(x.transpose(orders[0]).shape), v.reshape(y.transpose(orders[1]).shape)
     plan = plan_of(function, u, v)
-    original = plan_module.np
-    plan_module.np = GuardedNumpy(at_end)
-    try:
-        (got,) = plan.run([guarded_copy(w, at_end=at_end) for w in (u, v)])
-    finally:
-        plan_module.np = original
+    (got,) = run_guarded(plan, (u, v), at_end=at_end)
     expected = np.einsum(text, x, y)
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     assert np.array_equal(got, expected), text
