@@ -139,8 +139,7 @@ class Recorder:
         if checked:
             assert node.op.check_error is not None
             kind, text = node.op.check_error
-            where = f"\n  at {node.location}" if node.location else ""
-            error = self.report(kind, text + where)
+            error = self.report(kind, text)
         return self.emit(
             Instruction(
                 "op",

@@ -165,11 +165,10 @@ def position(
 def _checked_position(
     r: Recorder, node: Node, number: int, axis: int, extent: int, guard: int
 ) -> Index:
-    where = f"\n  at {node.location}" if node.location else ""
     error = r.report(
         IndexError,
         f"{node.op.name}: index {{value}} is out of bounds for axis {axis} with size {extent}; "
-        f"mode='clip', 'wrap' or 'fill' gives it a meaning{where}",
+        f"mode='clip', 'wrap' or 'fill' gives it a meaning",
     )
     bounds = Instruction("bounds", int64, (number,), guard=guard, high=extent, error=error)
     checked = r.emit(bounds)

@@ -7,6 +7,7 @@ process: worker threads and functions may be inside it at any time.
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -83,10 +84,10 @@ def python_function(name: str, address: int) -> Callable[..., int]:
 def is_loadable(code: bytes) -> bool:
     """Whether an object file can be loaded into a process that has not imported numba.
 
-    Its undefined symbols must be found among those of the process; numba has some of its own. Only
-    ELF can be checked, the format of Linux (and of LLVM's code in memory on Windows).
+    Its undefined symbols must be found among those of the process; numba has some of its own. That
+    can be checked for ELF files where a process has one list of symbols: not on macOS or Windows.
     """
-    if code[:5] != b"\x7fELF\x02":
+    if code[:5] != b"\x7fELF\x02" or os.name != "posix":
         return False
     process: Any = ctypes.CDLL(None)
     try:
