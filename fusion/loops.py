@@ -276,7 +276,7 @@ class MatMul:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One op run by its NumPy reference on whole buffers: work that a library does best."""
+    """One op on whole buffers by a library, or by its NumPy reference where no library has it."""
 
     node: Node
     arguments: tuple[int, ...]

@@ -157,7 +157,7 @@ class Lowering:
                     node,
                     tuple(self.buffer(v) for v in node.inputs),
                     tuple(self.buffer(v) for v in node.outputs),
-                    f"{name} runs by its NumPy reference",
+                    f"{name} is a library's work",
                 ),
                 node,
             )

@@ -56,6 +56,18 @@ class DType:
     kind: str
     itemsize: int
 
+    def __eq__(self, other: object) -> bool:
+        """Equal to itself and, as in NumPy, to what names it: ``x.dtype == "float64"``."""
+        if self is other or other is None or type(other) is DType:
+            return self is other
+        try:
+            return as_dtype(other) is self
+        except DTypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of the same name."""

@@ -32,9 +32,8 @@ class TracerError(TilegradError, TypeError):
     """A value was asked of an array that has none while a function is being traced.
 
     Under ``jit`` and ``vmap`` arrays stand for every value of their type. Python ``if``, ``while``,
-    ``float()`` and NumPy conversion need one value, so they are refused: use ``tg.where`` (or
-    ``tg.cond``, ``tg.while_loop``), make the argument static, or move the code out of the
-    function. The same class reports arrays that outlive the trace they belong to.
+    ``float()`` and NumPy conversion need one value, so they are refused: use ``tg.where``, make
+    the argument static, or move the code out of the function. The same class reports arrays that outlive the trace they belong to.
     """
 
 

@@ -118,7 +118,7 @@ def test_library_calls():
     lines = explain(lambda x: sort(x, 1) + 1.0, "sort", "add", M)
     assert lines[2:4] == [
         "not fused:",
-        "- step 0 is a library call: sort runs by its NumPy reference",
+        "- step 0 is a library call: sort is a library's work",
     ]
 
 

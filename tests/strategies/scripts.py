@@ -18,6 +18,7 @@ import tilegrad as tg
 def start(text: str, cache: Path | None = None, **environment: str) -> subprocess.Popen:
     """Start Python on ``HEAD`` and a script; code is kept in ``cache``, if given."""
     names = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "error"}
+    names["PYTHONFAULTHANDLER"] = "1"
     if cache is not None:
         names |= {"TILEGRAD_CACHE_DIR": str(cache), "TILEGRAD_CACHE_SIZE": "512"}
     return subprocess.Popen(
@@ -38,7 +39,7 @@ def finish(process: subprocess.Popen, timeout: float = 120.0) -> list[str]:
         process.kill()
         out, err = process.communicate()
         raise AssertionError(f"it hangs: {out}\n{err}") from None
-    assert process.returncode == 0, err
+    assert process.returncode == 0, f"status {process.returncode}: {err}"
     return out.split()
 
 
