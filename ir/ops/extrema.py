@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, int32, int64
+from ..dtypes import DType, int64
 from ..graph import Node, Op, Value, make
 from ..types import TensorType
 from .comparison import eq, gt, lt
@@ -25,39 +25,20 @@ from .reductions import (
 )
 from .registry import register
 from .scaling import unscale
-from .selection import where
+from .selection import MAXIMUM, MINIMUM, where
 from .shape import Axes, axis_index, expand_dims, reshape
 
 __all__ = ["ARGMAX", "ARGMIN", "MAX", "MIN", "argmax", "argmin", "max_", "min_"]
 
 
-def _bits(dtype: DType) -> DType:
-    return int64 if dtype.bits == 64 else int32
-
-
 def _max_merge(h: Any, accumulator: Any, x: Any) -> Any:
-    """IEEE 754-2019 maximum: NaN wins, +0 is above -0; one result in whatever order."""
-    dtype = h.dtype(x)
-    if dtype.is_bool:
-        return h.or_(accumulator, x)
-    if not dtype.is_floating:
-        return h.select(h.gt(x, accumulator), x, accumulator)
-    taken = h.select(h.or_(h.gt(x, accumulator), h.ne(x, x)), x, accumulator)
-    # Equal values have equal bits, but for zeros: the sign bit goes unless both have it.
-    both = h.and_(h.bitcast(x, _bits(dtype)), h.bitcast(accumulator, _bits(dtype)))
-    return h.select(h.eq(x, accumulator), h.bitcast(both, dtype), taken)
+    """The elementwise maximum, which gives one result in whatever order."""
+    return MAXIMUM.scalar(h, x, accumulator, tie=0.5)  # type: ignore[misc]
 
 
 def _min_merge(h: Any, accumulator: Any, x: Any) -> Any:
-    """IEEE 754-2019 minimum: NaN wins, -0 is below +0; one result in whatever order."""
-    dtype = h.dtype(x)
-    if dtype.is_bool:
-        return h.and_(accumulator, x)
-    if not dtype.is_floating:
-        return h.select(h.lt(x, accumulator), x, accumulator)
-    taken = h.select(h.or_(h.lt(x, accumulator), h.ne(x, x)), x, accumulator)
-    either = h.or_(h.bitcast(x, _bits(dtype)), h.bitcast(accumulator, _bits(dtype)))
-    return h.select(h.eq(x, accumulator), h.bitcast(either, dtype), taken)
+    """The elementwise minimum."""
+    return MINIMUM.scalar(h, x, accumulator, tie=0.5)  # type: ignore[misc]
 
 
 def _lowest(dtype: DType) -> Any:

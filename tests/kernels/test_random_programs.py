@@ -126,7 +126,7 @@ def test_steps_cut_into_the_smallest_pieces(program):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(steps=25))
 def test_long_programs(program):
     arguments = arguments_of(program)
