@@ -34,7 +34,7 @@ from llvmlite import ir
 from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
-from .teamwork import PIECES, TASK, emit_shared
+from .teamwork import PIECES, TASK, emit_library_entry, emit_library_exit, emit_shared
 
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
@@ -89,6 +89,10 @@ def emit_driver(
     job = b.alloca(I64, size=I64(JOB_WORDS))
     pool_pointer = b.inttoptr(pool, POINTER)
     _set_words(b, job, {0: b.ptrtoint(buffers, I64)})
+    get_threads, set_threads = word(I64(2)), word(I64(3))
+    uses_library = b.icmp_unsigned("!=", set_threads, I64(0))
+    with b.if_then(uses_library):
+        emit_library_entry(b, pool_pointer, get_threads, set_threads)
     watch = Watch(b)
     with counted_loop(b, first, last) as step, b.if_then(b.not_(watch.stopped(b))):
         at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
@@ -107,6 +111,8 @@ def emit_driver(
             ):
                 b.call(task, [job, piece])
                 watch.look(b)
+    with b.if_then(uses_library):
+        emit_library_exit(b, pool_pointer, set_threads)
     return b.load(error, typ=I64)
 
 

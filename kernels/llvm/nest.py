@@ -183,7 +183,8 @@ class NestEmitter(Addressing):
         iterations of the other, while it writes long runs.
         """
         across, along = crossing_loop(self.nest), self.form.vector_loop
-        assert across is not None and along is not None
+        assert across is not None
+        assert along is not None
         rest = [loop for loop in order if loop not in (across, along)]
         b = self.builder
 

@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
+import tilegrad as tg
 from tilegrad.fusion.loops import MatMul, Strided
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import float64
 from tilegrad.ir.ops.shape import transpose
 from tilegrad.kernels.cpu.blas import matmul_frame
-from tilegrad.kernels.cpu.openblas import routine_address
+from tilegrad.kernels.cpu.openblas import routine_address, thread_control
+from tilegrad.kernels.llvm.teamwork import LIBRARY_THREADS, LIBRARY_USERS, POOL_WORDS
+from tilegrad.kernels.pool import pool_address
 
 LETTERS = "abcdefgh"
 
@@ -113,3 +116,18 @@ def test_frame_of_a_product(x, y, letters, leading):
     assert [chr(w) for w in frame[6:8]] == list(letters)
     assert frame[8:11] == (6, 4, 5)  # Fortran's m, n, k of the transposed product
     assert frame[11:14] == (*leading, 6)
+
+
+def test_blas_runs_on_one_thread_inside_a_plan():
+    """Our threads share the panels: BLAS is told so by the first plan inside, and told back."""
+    get, _ = thread_control()
+    assert get
+    threads = ctypes.CFUNCTYPE(ctypes.c_int)(get)
+    words = (ctypes.c_int64 * POOL_WORDS).from_address(pool_address(1))
+    before = threads()
+    words[LIBRARY_THREADS] = -1
+    x = np.ones((40, 40))
+    tg.eval(tg.jit(lambda a: a @ a)(x))
+    assert words[LIBRARY_THREADS] == before  # what the plan found, and put back
+    assert words[LIBRARY_USERS] == 0
+    assert threads() == before
