@@ -357,8 +357,8 @@ def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) ->
             places[n] = -1 - len(unique)
             unique.append(operand)
             types.append(x.type)
-    if node.op.kind == "view" and len(unique) == 1:
-        return [_view(node, unique[0])]
+    if node.op.kind == "view" and len(operands) == 1:
+        return [_view(node, operands[0])]
     key = single_key(node, types, [places[n] for n in numbers])
     plan = PLANS.get(key)
     if plan is None:

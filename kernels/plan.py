@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fusion.loops import HostCall, MatMul, Nest, Schedule, Tile
+from ..fusion.loops import HostCall, MatMul, Schedule, Tile
 from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
 from ..ir.dtypes import DType
@@ -27,8 +27,6 @@ from .work import extent_and_pieces, step_cost
 __all__ = ["Plan", "compile_graph"]
 
 Array = np.ndarray[Any, Any]
-# Results from this many bytes on are written past the caches: about a last-level cache.
-PAST_CACHES = 24 * 1024 * 1024
 
 
 def compile_graph(graph: Graph) -> Plan:
@@ -97,13 +95,8 @@ class Plan:
                 self.calls.append([(self._function(step.dtype, step.dtype), matmul_frame(step))])
                 continue
             nests = step.nests if isinstance(step, Tile) else (step,)
-            forms = [form_of(n, self._is_past_caches(n)) for n in nests]
+            forms = [form_of(n) for n in nests]
             self.calls.append([(self._function(f.key, f), f.frame) for f in forms])
-
-    def _is_past_caches(self, nest: Nest) -> bool:
-        """Whether all that a nest writes are results too large to be found in a cache later."""
-        written = [self.schedule.buffers[s.buffer] for s in nest.stores]
-        return all(b.kind == "output" and b.nbytes >= PAST_CACHES for b in written)
 
     def _function(self, key: Any, function: Form | DType) -> int:
         found = self._numbers.get(key)

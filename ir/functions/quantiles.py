@@ -15,6 +15,7 @@ from ..ops import (
     eq,
     floor,
     ge,
+    isinf,
     isnan,
     le,
     logical_and,
@@ -210,7 +211,11 @@ def _pick(ordered: Value, place: Value, count: Any) -> Value:
 
 
 def _between(low: Value, high: Value, part: Value) -> Value:
-    """``low + part (high - low)`` from the nearer end, exact at both (NumPy's formula)."""
+    """``low + part (high - low)`` from the nearer end, exact at both (NumPy's formula).
+
+    A gap that is infinite or overflows would give inf - inf; there the weighted mean is right.
+    """
     gap = high - low
     inner = where(lt(part, 0.5), low + gap * part, high - gap * (1.0 - part))
-    return where(eq(low, high), low, inner)
+    mean = where(eq(part, 0.0), low, low * (1.0 - part) + high * part)
+    return where(eq(low, high), low, where(isinf(gap), mean, inner))

@@ -26,6 +26,7 @@ from .memory import (
     load_lanes,
     load_row,
     load_strided,
+    prefetch,
     store,
     store_lanes,
     store_row,
@@ -36,6 +37,8 @@ __all__ = ["LANE_NUMBERS", "SIGNATURE", "Addressing", "Scope"]
 
 SIGNATURE = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64, I64])
 LANE_NUMBERS = ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
+
+BYTES_AHEAD, TURNS_AHEAD = 3072, 16  # of prefetching, by measurement
 
 
 class Scope:
@@ -66,10 +69,6 @@ class Addressing:
         self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
         for value in form.parameters:
             self._integers[value] = self._frame_word(form.slot(value) or 0)
-        self.past_caches: Any = None
-        if form.streams:
-            word = self._frame_word(form.stream_slot)
-            self.past_caches = self.builder.icmp_unsigned("!=", word, I64(0))
         self.loops_of = self._dependences()
         self.expressions = tuple(dict.fromkeys(self._expressions()))
 
@@ -242,7 +241,9 @@ class Addressing:
         if self.contiguous(i.index):
             offset = scope.sums.get(i.index, None)
             offset = self._add_atoms(i.index, offset, scope)
-            return load_row(self.vector, address(b, base, offset, size), i.dtype, mask)
+            place = address(b, base, offset, size)
+            prefetch(self.vector, b.add(place, self._ahead(i.index, size)))
+            return load_row(self.vector, place, i.dtype, mask)
         stride = self.lane_stride(i.index)
         if stride is not None:
             place = self._first_place(i.index, base, size, scope)
@@ -250,6 +251,17 @@ class Addressing:
             return load_strided(self.vector, place, pitch, i.dtype, mask)
         places = self._places(i.index, base, size, scope)
         return load_lanes(self.vector, places, i.dtype, mask)
+
+    def _ahead(self, index: Index, size: int) -> Any:
+        """How many bytes behind a row of lanes lies what will be read next but a few.
+
+        Along the vector loop, or, where vectors run across a reduction, some turns of that loop on.
+        """
+        if self.form.strategy == "columns":
+            turn = index.coefficient(len(self.nest.extents) - 1)
+            if turn:
+                return self.builder.mul(self.integer(turn), I64(TURNS_AHEAD * size))
+        return I64(BYTES_AHEAD)
 
     def contiguous(self, index: Index) -> bool:
         """Whether the lanes address consecutive elements."""
@@ -314,8 +326,7 @@ class Addressing:
             if s.how != "set":
                 old = load_row(self.vector, place, dtype, mask)
                 value = self._merged(s.how, self.vector, old, value)
-            past = self.past_caches if s.how == "set" else None
-            store_row(self.vector, place, value, mask, past)
+            store_row(self.vector, place, value, mask)
             return
         stride = self.lane_stride(s.index)
         if stride is not None and s.how == "set":

@@ -44,8 +44,6 @@ class Form:
     literals : tuple of int
         Bits of the constants that are read from the frame, by number of the tape instruction in
         ``literal_slots``.
-    past_caches : bool
-        Whether results are so large that they are written past the caches.
     """
 
     nest: Nest
@@ -57,22 +55,10 @@ class Form:
     parameters: tuple[int, ...]
     literals: tuple[int, ...]
     literal_slots: dict[int, int]
-    past_caches: bool
 
     @property
     def frame(self) -> tuple[int, ...]:
-        words = (*self.buffers, *self.parameters, *self.literals)
-        return (*words, int(self.past_caches)) if self.streams else words
-
-    @property
-    def streams(self) -> bool:
-        """Whether the code may write past the caches; a word of the frame tells when."""
-        return self.strategy == "points" and self.vector_loop is not None
-
-    @property
-    def stream_slot(self) -> int:
-        """Frame position of that word."""
-        return len(self.buffers) + len(self.parameters) + len(self.literals)
+        return (*self.buffers, *self.parameters, *self.literals)
 
     def slot(self, value: int) -> int | None:
         """Frame position of an integer, None when it is baked in."""
@@ -153,7 +139,7 @@ class _Numbering:
         return " ".join(text)
 
 
-def form_of(nest: Nest, past_caches: bool = False) -> Form:
+def form_of(nest: Nest) -> Form:
     """The form of a nest; decides how its loops use vectors."""
     numbering = _Numbering()
     strategy, vector_loop = _strategy(nest)
@@ -180,7 +166,6 @@ def form_of(nest: Nest, past_caches: bool = False) -> Form:
         tuple(numbering.parameters),
         tuple(numbering.literals),
         numbering.literal_slots,
-        past_caches,
     )
 
 

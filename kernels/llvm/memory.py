@@ -12,13 +12,13 @@ from .handler import LLVMHandler, Typed, llvm_type
 
 __all__ = [
     "I64",
-    "LINE",
     "POINTER",
     "address",
     "load",
     "load_lanes",
     "load_row",
     "load_strided",
+    "prefetch",
     "store",
     "store_lanes",
     "store_row",
@@ -28,7 +28,6 @@ __all__ = [
 I64 = ir.IntType(64)
 I32 = ir.IntType(32)
 POINTER = ir.PointerType()
-LINE = 64  # bytes of a cache line
 
 Element = Any  # Typed, or a (real, imaginary) pair of them
 
@@ -143,30 +142,26 @@ def load_row(h: LLVMHandler, place: Any, dtype: DType, mask: Any) -> Element:
     return _from_memory(h, value, dtype)
 
 
-def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any, past: Any = None) -> None:
-    """``width`` consecutive elements where ``mask`` is set.
-
-    ``past`` is an i1 that asks for full lines to be written past the caches: a large result would
-    only push out what is there, and reading a line before it is overwritten costs as much again.
-    """
+def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any) -> None:
+    """``width`` consecutive elements where ``mask`` is set."""
     if type(x) is tuple:
         n = h.width
         both = _shuffle(h, x[0].value, x[1].value, [k // 2 + (k % 2) * n for k in range(2 * n)])
         _masked_store(h, place, both, x[0].dtype.itemsize, _wide(h, mask))
         return
-    value, align = _to_memory(h, x), x.dtype.itemsize
-    if past is None or align * h.width % LINE:
-        _masked_store(h, place, value, align, mask)
-        return
-    b = h.builder
-    aligned = b.icmp_unsigned("==", b.and_(place, I64(LINE - 1)), I64(0))
-    with b.if_else(b.and_(past, b.and_(aligned, _is_full(h, mask)))) as (streamed, usual):
-        with streamed:
-            instruction = b.store(value, b.inttoptr(place, POINTER), align=LINE)
-            one = h.builder.module.add_metadata([I32(1)])
-            instruction.set_metadata("nontemporal", one)
-        with usual:
-            _masked_store(h, place, value, align, mask)
+    _masked_store(h, place, _to_memory(h, x), x.dtype.itemsize, mask)
+
+
+def prefetch(h: LLVMHandler, place: Any) -> None:
+    """Ask for the cache line at an address that will be read soon.
+
+    The processor's own prefetching leaves much of the memory's rate unused between long loop
+    bodies: measured on 64 MB, asking takes exp from 12.0 to 4.1 ms and a sum from 4.2 to 1.3 ms.
+    The address may lie outside of any array.
+    """
+    function = h._declare("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
+    pointer = h.builder.inttoptr(place, POINTER)
+    h.builder.call(function, [pointer, I32(0), I32(3), I32(1)])  # to read, to keep, data
 
 
 # ----------------------------------------------------------------------------- scattered lanes

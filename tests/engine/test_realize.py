@@ -6,14 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_graphs import sample_cases
 
 import tilegrad as tg
 from tilegrad.autodiff import reverse
 from tilegrad.engine import realize
+from tilegrad.engine.array import wrap
 from tilegrad.engine.closing import close
 from tilegrad.engine.config import config
 from tilegrad.engine.realize import PLANS
-from tilegrad.ir.graph import toposort
+from tilegrad.ir.dtypes import as_dtype
+from tilegrad.ir.errors import TilegradError
+from tilegrad.ir.graph import make_node, toposort
+from tilegrad.ir.ops import OPS
+from tilegrad.ir.ops.leaves import alias
+from tilegrad.ir.types import TensorType
 
 from .lines import raises_here
 
@@ -299,3 +306,60 @@ def test_views_compile_nothing_and_share_memory_where_they_can() -> None:  # AR1
     assert PLANS.stats.compiles == before
     assert np.shares_memory(np.asarray(x[1]), np.asarray(x))
     assert not np.asarray(x[1]).flags.writeable
+
+
+def ops_of_equal_operands() -> list[tuple[str, list[Any], dict[str, Any]]]:
+    """Every op that can take one array for two or more of its operands, with such operands."""
+    found = []
+    for name, op in sorted(OPS.items()):
+        if op.samples is None:
+            continue
+        for dtype in ("float64", "int64", "bool"):
+            try:
+                operands, params = sample_cases(op, np.random.default_rng(0), np.dtype(dtype))[0]
+                first = np.asarray(operands[0])
+                same = [
+                    first
+                    if np.asarray(x).dtype == first.dtype and np.shape(x) == first.shape
+                    else np.asarray(x)
+                    for x in operands
+                ]
+                types = [TensorType(x.shape, as_dtype(x.dtype)) for x in same]
+                op.infer(*types, **params)
+                op.reference(*same, **params)
+            except (TilegradError, ArithmeticError, TypeError, ValueError):
+                continue
+            if sum(x is first for x in same) > 1:
+                found.append((name, same, params))
+                break
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "params"), ops_of_equal_operands(), ids=lambda x: x if x is str(x) else ""
+)
+@pytest.mark.usefixtures("fresh_plans")
+def test_one_array_as_several_operands(
+    name: str, operands: list[Any], params: dict[str, Any]
+) -> None:
+    """Alone, inside a larger web and compiled: ``concatenate([x, x])`` is not a view of ``x``."""
+    op = OPS[name]
+    expected = op.reference(*operands, **params)
+    lifted = {id(x): tg.asarray(x) for x in operands}
+    values = [lifted[id(x)]._value for x in operands]
+    for way in (1, 2):  # the second time from the table
+        alone = wrap(make_node(op, values, **params).out)
+        np.testing.assert_allclose(alone, expected, rtol=1e-14, err_msg=f"{name}, {way}")
+        copies = {x: alias(x) for x in values}
+        web = wrap(alias(make_node(op, [copies[x] for x in values], **params).out))
+        np.testing.assert_allclose(web, expected, rtol=1e-14, err_msg=f"{name} in a web, {way}")
+
+
+def test_concatenating_an_array_with_itself() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(
+            tg.concatenate([tg.asarray(x)] * 2, axis), np.concatenate([x] * 2, axis)
+        )
+    t = tg.asarray(x)
+    np.testing.assert_array_equal(tg.block([[t, t], [t, x]]), np.block([[x, x], [x, x]]))
