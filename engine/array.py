@@ -391,6 +391,8 @@ def evaluate(*trees: Any) -> Any:
     >>> x.is_realized
     True
     """
+    if len(trees) == 1 and type(trees[0]) is np.ndarray:
+        return trees[0]
     found: list[Any] = []
     for tree in trees:
         found += (tree,) if type(tree) is Array else leaves(tree)

@@ -71,6 +71,10 @@ def run_at_point(
                 )
             )
         places.append(number % len(args))
+    if len(set(places)) != len(places):
+        raise at_user_line(
+            ValueError(f"{title}: argnums: expected each argument once, got {argnums}")
+        )
     names = argument_names(fun, len(args))
     inputs = marked_inputs(
         title,

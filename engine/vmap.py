@@ -84,7 +84,7 @@ def vmap(
             result = fun(*inner_args, **inner_kwargs)
             out_leaves: list[Any] = []
             out_spec = take_apart(result, out_leaves)
-            out_names = paths(out_spec, "output ")
+            out_names = paths(out_spec, "the result")
             values = [
                 output_value(x, f"{title}: {n}") for x, n in zip(out_leaves, out_names, strict=True)
             ]
@@ -193,13 +193,13 @@ def _placed(
         if axis is not None:
             raise at_user_line(
                 ValueError(
-                    f"{title}: out_axes=None for {name.strip()}, which is mapped: it depends on a "
+                    f"{title}: out_axes=None for {name}, which is mapped: it depends on a "
                     f"mapped argument; give it an axis"
                 )
             )
         return value
     ndim = value.ndim if axis is not None else value.ndim + 1
-    target = axis_index(f"{title}: out_axes of {name.strip()}", place, ndim)
+    target = axis_index(f"{title}: out_axes of {name}", place, ndim)
     if axis is not None:
         return moveaxis(value, axis, target)
     shape = (*value.shape[:target], size, *value.shape[target:])

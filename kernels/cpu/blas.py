@@ -34,6 +34,7 @@ _PANELS, _ROWS, _COLUMNS, _PANEL_STEPS = 15, 16, 17, 18
 # each packs the other operand anew (with 96 rows that took 40 % more time, with 256 12 %).
 _WORTHWHILE = 1_000_000
 _PANEL, _MOST_PANELS = 256, 16
+_ALWAYS_SHARED = 16_000_000  # multiplications that are worth two smaller panels
 
 
 def panels(step: MatMul) -> tuple[int, int, int]:
@@ -41,7 +42,9 @@ def panels(step: MatMul) -> tuple[int, int, int]:
     if step.rows * step.inner * step.columns < _WORTHWHILE or step.batch > _MOST_PANELS:
         return 1, step.rows, step.columns
     longest = max(step.rows, step.columns)
-    count = min(_MOST_PANELS, max(1, round(longest / _PANEL)))
+    work = step.rows * step.inner * step.columns
+    least = 2 if work >= _ALWAYS_SHARED and longest >= _PANEL // 2 else 1
+    count = min(_MOST_PANELS, max(least, round(longest / _PANEL)))
     each = -(-longest // (count * 32)) * 32
     count = -(-longest // each)
     if step.rows >= step.columns:

@@ -222,6 +222,13 @@ def test_errors(fun: Any, x: Any, error: type[Exception], text: str) -> None:
         tg.jit(tg.value_and_grad(fun))(x) if not isinstance(x, str) else tg.grad(fun)(x)  # here
 
 
+def test_an_argument_named_twice() -> None:
+    for mode in (tg.grad, tg.jacfwd, tg.jacrev, tg.hessian):
+        for numbers in ((0, 0), (1, -1)):
+            with raises_here(ValueError, "argnums: expected each argument once"):
+                mode(lambda x, y: x * y, argnums=numbers)(1.0, 2.0)  # here
+
+
 def test_argnums_out_of_range() -> None:
     with raises_here(ValueError, "argnums: expected positions among 1 positional.* got 2"):
         tg.grad(lambda x: x, argnums=2)(1.0)  # here

@@ -402,6 +402,24 @@ def test_compiled_refuses_other_types() -> None:
         compiled(np.ones(3))  # here
 
 
+@pytest.mark.parametrize("jitted", [True, False])
+def test_errors_of_a_run_show_the_line_of_the_operation(jitted: bool) -> None:
+    """Known only when the program runs: indices and divisors."""
+
+    def f(x: Any, i: Any, k: Any) -> Any:
+        y = x * 2.0
+        picked = y[i]  # picked here
+        return picked, k // i  # divided here
+
+    run = tg.jit(f) if jitted else f
+    x = tg.arange(4.0)
+    for _ in range(3):  # traced, then from the table
+        with raises_here(IndexError, "index 7 is out of bounds", "# picked here"):
+            tg.eval(run(x, tg.asarray([1, 7]), 3))
+        with raises_here(ZeroDivisionError, "", "# divided here"):
+            tg.eval(run(x, tg.asarray([1, 0]), 3))
+
+
 def test_trace_returns_the_graph() -> None:
     captured = tg.asarray([1.0, 2.0])
     graph = tg.trace(lambda p: [p["a"] * captured, p["b"]])({"a": 1.0, "b": 2})

@@ -80,7 +80,7 @@ def test_sizes_that_differ() -> None:  # case 85
 
 
 def test_out_axes_none_for_a_mapped_result() -> None:  # case 85
-    with raises_here(ValueError, r"out_axes=None for output \[1\], which is mapped"):
+    with raises_here(ValueError, r"out_axes=None for the result\[1\], which is mapped"):
         tg.vmap(lambda x: (x, x), out_axes=(0, None))(tg.arange(3.0))  # here
 
 
