@@ -319,8 +319,7 @@ def ops_of_equal_operands() -> list[tuple[str, list[Any], dict[str, Any]]]:
                 operands, params = sample_cases(op, np.random.default_rng(0), np.dtype(dtype))[0]
                 first = np.asarray(operands[0])
                 same = [
-                    first if np.asarray(x).dtype == first.dtype else np.asarray(x)
-                    for x in operands
+                    first if np.asarray(x).dtype == first.dtype else np.asarray(x) for x in operands
                 ]
                 types = [TensorType(x.shape, as_dtype(x.dtype)) for x in same]
                 op.infer(*types, **params)
