@@ -19,6 +19,7 @@ class Draft:
         self.reduced = reduced  # axes that reduce
         self.axes = axes or tuple(range(len(domain)))  # in the order of the loops
         self.roots: list[Value] = []
+        self.reducing: set[Value] = set()  # roots that reduce; the others are points
         self.length = 0  # values its roots compute, counted one by one
 
     @property
@@ -35,3 +36,7 @@ class Draft:
     def outer_indices(self) -> tuple[Index, ...]:
         at = self.indices()
         return tuple(at[d] for d in range(len(self.domain)) if d not in self.reduced)
+
+    def reduces(self, root: Value) -> bool:
+        """Whether a root is a result of the reduction loop."""
+        return root in self.reducing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
@@ -200,6 +201,9 @@ class Lowering:
         assert isinstance(target, Draft)
         target.roots.append(root)
         target.length += length
+        if reduced:
+            target.reduced = reduced
+            target.reducing.add(root)
         self.home[root] = chosen
 
     def reads(self, root: Value) -> tuple[dict[Value, bool], int]:
@@ -232,10 +236,10 @@ class Lowering:
                 continue
             if target.domain != draft.domain or target.order != draft.order:
                 continue
-            if target.reduced != draft.reduced:
+            if target.reduced != draft.reduced and not _may_mix(target, draft):
                 continue
-            own = [here for v, here in reads.items() if self.home.get(v) == position]
-            if all(own) and not (own and target.reduced):
+            own = [v for v in reads if self.home.get(v) == position]
+            if all(reads[v] and not target.reduces(v) for v in own):
                 return position
         return -1
 
@@ -275,7 +279,7 @@ class Lowering:
         stores, reductions = [], []
         outer = draft.outer_indices()
         for root, number in zip(roots, recorder.results, strict=True):
-            if draft.reduced:
+            if draft.reduces(root):
                 record = root.node.op if root.node.op.kind == "reduction" else self._adds(root)
                 source = recorder.tape[number].dtype
                 wide = getattr(record, "accumulator", None)
@@ -312,6 +316,22 @@ class Lowering:
             if costly and times.get(v, 0) > 1:
                 found[v] = f"computed in {times[v]} nests"
         return found
+
+
+# Elements of a row and rows from which on points may be computed along with a reduction of them:
+# the rows are then its vectors, and threads share rows.
+_LONG_ROW, _MANY_ROWS = 64, 16
+
+
+def _may_mix(target: Draft, new: Draft) -> bool:
+    """Whether points and a reduction over the same elements may share a nest."""
+    reduced = target.reduced or new.reduced
+    if target.reduced and new.reduced:
+        return False
+    inner = prod(target.domain[d] for d in reduced)
+    outer = prod(target.domain) // max(inner, 1)
+    trailing = target.order == tuple(range(len(target.domain)))
+    return trailing and inner >= _LONG_ROW and (outer == 1 or outer >= _MANY_ROWS)
 
 
 def _axes(node: Node) -> tuple[int, ...]:

@@ -35,8 +35,10 @@ def split_long(steps: Iterable[Step], buffers: list[Buffer]) -> list[Step]:
                 states.append(len(buffers))
                 buffers.append(Buffer(len(buffers), "temporary", dtype, (count,)))
         own = tuple(states)
-        result.append(replace(step, stores=(), part="blocks", states=own))
-        result.append(replace(step, part="fold", states=own))
+        inner = tuple(s for s in step.stores if s.index.depends_on(0))
+        outer = tuple(s for s in step.stores if not s.index.depends_on(0))
+        result.append(replace(step, stores=inner, part="blocks", states=own))
+        result.append(replace(step, stores=outer, part="fold", states=own))
     return result
 
 

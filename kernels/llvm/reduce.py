@@ -45,14 +45,17 @@ class ReduceEmitter(NestEmitter):
         self.monoids = [monoid_of(r, tape[r.value].dtype) for r in self.nest.reductions]
         self.reduce_loop = len(self.nest.extents) - 1
         self.after = frozenset(n for n, loops in enumerate(self.loops_of) if -1 in loops)
+        loop = self.reduce_loop
+        self.inner_stores = [s for s in self.nest.stores if loop in self._loops(s.index)]
+        self.outer_stores = [s for s in self.nest.stores if loop not in self._loops(s.index)]
         self.wanted = self._needed_by_stores()
 
     def _needed_by_stores(self) -> frozenset[int]:
-        needed = {s.value for s in self.nest.stores}
+        needed = {s.value for s in self.outer_stores}
         for n in range(len(self.nest.tape) - 1, -1, -1):
             if n in needed:
                 needed.update(self.nest.tape[n].operands())
-        for s in self.nest.stores:
+        for s in self.outer_stores:
             needed.update(s.index.dynamics())
         return frozenset(needed)
 
@@ -167,6 +170,8 @@ class ReduceEmitter(NestEmitter):
             n for n in range(len(self.nest.tape)) if n not in inner.values and n not in self.after
         ]
         self.emit(todo, inner)
+        for s in self.inner_stores:
+            self.store(s, inner, True)
         active = Typed(inner.mask, bool_)
         position = Typed(b.add(self.splat(Typed(k, int64)).value, _lanes()), int64)
         for monoid, reduction, (now, then) in zip(
@@ -326,7 +331,7 @@ class ReduceEmitter(NestEmitter):
         todo = [n for n in sorted(self.wanted) if n not in scope.values]
         self.emit(todo, scope)
         wide = h.width > 1
-        for s in self.nest.stores:
+        for s in self.outer_stores:
             self.store(s, scope, wide)
 
     # -- columns --------------------------------------------------------------------------------
@@ -425,6 +430,8 @@ class ReduceEmitter(NestEmitter):
                 inner.mask = self.lane_mask(j, last)
                 tape = range(len(self.nest.tape))
                 self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
+                for s in self.inner_stores:
+                    self.store(s, inner, True)
                 at = b.add(lane, t)
                 position = self.splat(Typed(k, int64))
                 for monoid, reduction, slots in zip(
