@@ -9,9 +9,8 @@ depends on an ``input`` node and has no buffer. Shape and dtype are always known
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -29,9 +28,7 @@ from .tracing import RUNNING, Trace
 from .tree import leaf_class, leaves
 from .updates import Updates, lifted_key
 
-__all__ = ["Array", "from_numpy", "lift", "public", "wrap"]
-
-_F = TypeVar("_F", bound=Callable[..., Any])
+__all__ = ["Array", "from_numpy", "lift", "lower_to_arrays", "wrap"]
 
 
 @leaf_class
@@ -358,17 +355,6 @@ def lower_to_arrays(x: Any) -> Any:
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return kind(*[lower_to_arrays(item) for item in x])
     return x
-
-
-def public(function: _F) -> _F:
-    """A builder on graph values as a function of arrays: lifts arguments, wraps results."""
-
-    @wraps(function)
-    def on_arrays(*args: Any, **kwargs: Any) -> Any:
-        result = function(*[lift(x) for x in args], **{name: lift(x) for name, x in kwargs.items()})
-        return wrap(result) if type(result) is Value else lower_to_arrays(result)
-
-    return cast("_F", on_arrays)
 
 
 def evaluate(*trees: Any) -> Any:

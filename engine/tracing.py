@@ -113,21 +113,26 @@ def is_marked(node: Node) -> bool:
     return type(memo) is Marked and not MARKS.isdisjoint(memo.marks)
 
 
-def find_input(
-    values: Iterable[Value], stop: Callable[[Node], bool] = lambda node: False
-) -> Node | None:
-    """An input that one of the values depends on, or None.
+def find_input(values: Iterable[Value]) -> Node | None:
+    """An input that one of the values depends on, or None. Nodes with results are not entered."""
+    return _find(values, lambda node: node.op is INPUT)
 
-    Nodes with results are not entered, nor those for which ``stop`` says so.
-    """
+
+def is_independent(values: Iterable[Value]) -> bool:
+    """Whether the values depend neither on an input nor on an active mark."""
+    return _find(values, lambda node: node.op is INPUT or is_marked(node)) is None
+
+
+def _find(values: Iterable[Value], wanted: Callable[[Node], bool]) -> Node | None:
+    """A wanted node among those that the values wait for, and the results that they start from."""
     stack = [value.node for value in values]
     seen = set(stack)
     while stack:
         node = stack.pop()
-        if node.memo is not None or stop(node):
-            continue
-        if node.op is INPUT:
+        if wanted(node):
             return node
+        if node.memo is not None:
+            continue
         for operand in node.inputs:
             if operand.node not in seen:
                 seen.add(operand.node)
@@ -174,22 +179,3 @@ def _first_use(value: Value, found: Node) -> Location | None:
         if any(x.node is found for x in node.inputs):
             return node.location
     return None
-
-
-def is_independent(values: Iterable[Value]) -> bool:
-    """Whether the values depend neither on an input nor on an active mark."""
-    stack = [value.node for value in values]
-    seen = set(stack)
-    while stack:
-        node = stack.pop()
-        if is_marked(node):
-            return False
-        if node.memo is not None:
-            continue
-        if node.op is INPUT:
-            return False
-        for operand in node.inputs:
-            if operand.node not in seen:
-                seen.add(operand.node)
-                stack.append(operand.node)
-    return True

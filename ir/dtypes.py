@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .errors import DTypeError
+from .location import at_user_line
 from .records import record
 
 __all__ = [
@@ -183,7 +184,9 @@ def as_dtype(like: Any) -> DType:
         found = None
     if found is None:
         names = " ".join(_BY_NAME)
-        raise DTypeError(f"dtype: expected one of {names}, got {like!r}; convert the data first")
+        raise at_user_line(
+            DTypeError(f"dtype: expected one of {names}, got {like!r}; convert the data first")
+        )
     return found
 
 

@@ -72,14 +72,17 @@ def _item(item: Any) -> Any:
         from .joining import stack
 
         item = stack(item)
-    value = as_value(item)
-    if not (value.dtype.is_integer or value.dtype.is_bool):
+    if not isinstance(item, Value):
+        item = np.asarray(item)
+    if item.dtype.kind not in "biu":
+        shown = item.type if isinstance(item, Value) else f"{item.dtype} {item.tolist()!r}"
         fail(
             IndexError(
                 f"index: expected integers, slices, '...', None, or integer or bool arrays, got "
-                f"{value.type}"
+                f"{shown}"
             )
         )
+    value = as_value(item)
     if value.ndim == 0 and value.dtype.is_integer and value.node.op is CONSTANT:
         return int(value.node.param("literal").item())
     return value

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..dtypes import DType, as_dtype, complex128, float64, int64, uint64
 from ..graph import Literal, Node, Value, make, make_node
+from ..location import at_user_line
 from ..types import Shape, TensorType
 from .domains import between
 from .registry import register
@@ -82,8 +83,19 @@ def constant(value: Any, dtype: Any = None, *, weak: bool = False) -> Value:
             _NUMBERS.clear()
         if found is int64 and value > _INT64_MAX:
             found = uint64  # can still meet uint64 arrays
+        if found is not float64 and found is not complex128 and not _holds(found, value):
+            raise at_user_line(
+                OverflowError(
+                    f"Python integer {value} is out of bounds for {found}; convert it with float"
+                )
+            )
         known = _NUMBERS[key] = _constant(value, found, True)
     return known
+
+
+def _holds(dtype: DType, value: int) -> bool:
+    info = np.iinfo(dtype.numpy)
+    return bool(info.min <= value <= info.max)
 
 
 def _constant(value: Any, dtype: DType, weak: bool) -> Value:

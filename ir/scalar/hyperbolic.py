@@ -5,9 +5,13 @@ With ``x = n ln2 + r`` as in ``exponential.py``, ``cosh r = 1 + c``, ``sinh r = 
 
     sinh(x) = b + a r + (b c + a s)        cosh(x) = a + b r + (a c + b s)
 
-whose leading two terms are added with their rounding error. ``tanh(x) = E / (E + 2)`` with
-``E = e^2x - 1`` as an unevaluated sum, and the inverse functions are ``log1p`` of an unevaluated
-sum (``logarithm.py``), so nothing cancels::
+whose leading two terms are added with their rounding error. For ``tanh``, ``x = n ln2/2 + r`` with
+``|r| <= ln2 / 4`` (a bit more for a large ``n``, where it matters less), and ``R = r coth r``, an
+even function without poles up to ``pi``, gives ::
+
+    tanh(x) = (a R + b r) / (b R + a r)        a = 1 - 2^-n, b = 1 + 2^-n
+
+The inverse functions are ``log1p`` of an unevaluated sum (``logarithm.py``), so nothing cancels::
 
     asinh(x) = log1p(x + (sqrt(x^2 + 1) - 1))      acosh(x) = log1p((x - 1) + sqrt(x^2 - 1))
     atanh(x) = log1p(2 x / (1 - x)) / 2
@@ -16,7 +20,7 @@ sum (``logarithm.py``), so nothing cancels::
 from __future__ import annotations
 
 from ..dtypes import float32, float64
-from .exponential import COSH, SINH, expm1_sum, keep_tiny, power_of_two, reduce
+from .exponential import COSH, SINH, keep_tiny, power_of_two, reduce
 from .formats import format_of
 from .logarithm import log1p_sum
 from .polynomial import fast_two_sum, horner, two_sum
@@ -24,9 +28,19 @@ from .vocabulary import Handler, V
 
 __all__ = ["acosh", "asinh", "atanh", "cosh", "sinh", "tanh"]
 
-# beyond these sinh and cosh are infinite, tanh is 1
+# beyond these sinh and cosh are infinite, tanh rounds to 1
 _LARGEST = {float64: 710.5, float32: 89.5}
-_FLAT = {float64: 22.0, float32: 10.0}
+_FLAT = {float64: 19.0625, float32: 9.015625}
+# a bit less than 2 / log(2), lest 2^-n get lost beside 1 before tanh does
+_STEPS = {float64: 2.859, float32: 2.828}
+# (r coth r - 1) / r^2 in r^2 for |r| <= log(2) / 4; errors of r coth r 2^-60.0, 2^-28.7
+_COTH = {
+    float64: (
+        *(0.33333333333333204, -0.02222222222161093, 0.0021164020227014677),
+        *(-0.0002116339414281823, 2.1187158218371024e-05),
+    ),
+    float32: (0.33333250880241394, -0.022133702412247658),
+}
 
 
 def _clip(h: Handler[V], x: V, limit: float) -> V:
@@ -72,14 +86,31 @@ def cosh(h: Handler[V], x: V) -> V:
 def tanh(h: Handler[V], x: V) -> V:
     """Hyperbolic tangent, by one division and a correction of its quotient."""
     dtype = h.dtype(x)
-    size = _clip(h, x, _FLAT[dtype])
-    top, top_low = fast_two_sum(h, *expm1_sum(h, h.add(size, size), 0))
-    bottom, bottom_low = two_sum(h, h.const(2.0, dtype), top)
-    bottom_low = h.add(bottom_low, top_low)
-    inverse = h.div(h.const(1.0, dtype), bottom)
-    quotient = h.mul(top, inverse)
+    f = format_of(dtype)
+    one, magic = h.const(1.0, dtype), h.const(f.magic + f.bias, dtype)
+    size, limit = h.abs(x), h.const(_FLAT[dtype], dtype)
+    size = h.select(h.lt(limit, size), limit, size)
+    # bias - n in the low bits, the exponent of 2^-n
+    shifted = h.fma(size, h.const(-_STEPS[dtype], dtype), magic)
+    power = h.bitcast(h.shl(h.bitcast(shifted, f.integer), h.const(f.fraction, f.integer)), dtype)
+    # ln2 / 2 and, for n > 0, x are multiples of half a last place of 1/4, hence r has no error
+    minus_n = h.sub(shifted, magic)
+    r = h.fma(minus_n, h.const(0.5 * f.ln2[0], dtype), size)
+    r_low = h.mul(minus_n, h.const(0.5 * f.ln2[1], dtype))
+    # where b rounds, as to 1, a keeps its distance from it: that is what counts for a large x
+    b = h.add(one, power)
+    a = h.fma(power, h.const(-2.0, dtype), b)
+    square = h.mul(r, r)
+    rho = h.mul(square, horner(h, square, _COTH[dtype]))  # R - 1
+    inverse = h.div(one, h.fma(b, rho, h.fma(a, r, b)))
+    # half the digits of the quotient: the products with a and b are exact while they are short
+    upper = h.const(-1 << ((f.fraction + 2) // 2), f.integer)
+    quotient = h.mul(h.fma(a, rho, h.fma(b, r, a)), inverse)
+    quotient = h.bitcast(h.and_(h.bitcast(quotient, f.integer), upper), dtype)
     minus = h.neg(quotient)
-    rest = h.fma(minus, bottom_low, h.add(h.fma(minus, bottom, top), top_low))
+    by_one, by_r = h.fma(minus, b, a), h.fma(minus, a, b)
+    # the remainder by_one R + by_r (r + r_low)
+    rest = h.fma(r_low, by_r, h.fma(rho, by_one, h.fma(r, by_r, by_one)))
     return h.copysign(h.fma(rest, inverse, quotient), x)
 
 

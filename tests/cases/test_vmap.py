@@ -62,9 +62,9 @@ def test_vmaperr(compiled):
         run(tg.vmap(lambda left, right: left + right))(tg.ones(3), tg.ones(4))
     for part in ("size 3", "argument left", "size 4", "argument right", "in_axes"):
         assert part in str(caught.value)
-    with pytest.raises(ValueError, match=r"output \[1\], which is mapped"):
+    with pytest.raises(ValueError, match=r"the result\[1\], which is mapped"):
         run(tg.vmap(lambda x: (x, x), out_axes=(0, None)))(tg.arange(3.0))
-    with pytest.raises(ValueError, match=r"output \['b'\], which is mapped"):
+    with pytest.raises(ValueError, match=r"the result\['b'\], which is mapped"):
         run(tg.vmap(lambda x: {"a": x, "b": x}, out_axes={"a": 0, "b": None}))(tg.arange(3.0))
 
 

@@ -416,7 +416,7 @@ def test_errors_of_a_run_show_the_line_of_the_operation(jitted: bool) -> None:
     for _ in range(3):  # traced, then from the table
         with raises_here(IndexError, "index 7 is out of bounds", "# picked here"):
             tg.eval(run(x, tg.asarray([1, 7]), 3))
-        with raises_here(ZeroDivisionError, "zero", "# divided here"):
+        with raises_here(ZeroDivisionError, "divisors other than 0", "# divided here"):
             tg.eval(run(x, tg.asarray([1, 0]), 3))
 
 

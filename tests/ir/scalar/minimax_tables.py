@@ -1,4 +1,4 @@
-"""How the coefficients of the trigonometric, root and error functions were made.
+"""How the coefficients of the trigonometric, root and error functions and of tanh were made.
 
 ``python tests/ir/scalar/minimax_tables.py`` (half a minute, with gmpy2) fits every table anew and
 says whether the package has the same numbers. The Remez exchange runs on a fixed grid of Chebyshev
@@ -13,7 +13,13 @@ import mpmath as mp
 import numpy as np
 
 from tilegrad.ir.dtypes import float32, float64
-from tilegrad.ir.scalar import error_function, inverse_trigonometric, roots, trigonometric
+from tilegrad.ir.scalar import (
+    error_function,
+    hyperbolic,
+    inverse_trigonometric,
+    roots,
+    trigonometric,
+)
 from tilegrad.ir.scalar.error_function_tables import ERF_32, ERF_64, ERFC_64
 
 mp.mp.prec = 200
@@ -134,6 +140,16 @@ def exponential(count: int) -> tuple[list[float], float]:
     return fit(target, weight, -bound, bound, range(count), 53, 3)
 
 
+def hyperbolic_cotangent(count: int, digits: int) -> tuple[list[float], float]:
+    """``(r coth r - 1) / r^2`` in ``z = r^2``."""
+
+    def target(z: Any) -> Any:
+        return (mp.sqrt(z) * mp.coth(mp.sqrt(z)) - 1) / z
+
+    high = (mp.log(2) / 4) ** 2 * (1 + mp.mpf(2) ** -20)
+    return fit(target, lambda z: z, mp.mpf("1e-9"), high, range(count), digits, 2)
+
+
 def inverse_cube_root(count: int, digits: int) -> tuple[list[float], float]:
     return fit(lambda m: m ** (-mp.mpf(1) / 3), mp.cbrt, 1, 2, range(count), digits, 0)
 
@@ -219,6 +235,8 @@ def main() -> None:
         ("asin, float32", arcs[float32].arc_sine, odd_function(mp.asin, 0.25, 6, 24)),
         ("atan", arcs[float64].arc_tangent, odd_function(mp.atan, quarter, 8, 53)),
         ("atan, float32", arcs[float32].arc_tangent, odd_function(mp.atan, quarter, 4, 24)),
+        ("tanh", hyperbolic._COTH[float64], hyperbolic_cotangent(5, 53)),
+        ("tanh, float32", hyperbolic._COTH[float32], hyperbolic_cotangent(2, 24)),
         ("cbrt", cubes[float64].start, inverse_cube_root(4, 53)),
         ("cbrt, float32", cubes[float32].start, inverse_cube_root(3, 24)),
         ("exp", error_function._EXP_64, exponential(10)),
