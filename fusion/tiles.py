@@ -25,6 +25,7 @@ __all__ = ["RawNest", "form_tiles", "is_by_rows"]
 # Bytes of scratch that a chunk of rows may take: a quarter of a usual second-level cache.
 SCRATCH = 192 * 1024
 LEAST_ROWS = 4
+MOST_NESTS = 24  # of a tile: joining looks at all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _row_counts(raw: RawNest) -> set[int]:
 
 
 def _joins(group: Sequence[RawNest], new: RawNest) -> bool:
-    return _rows_of([*group, new]) is not None
+    return len(group) < MOST_NESTS and _rows_of([*group, new]) is not None
 
 
 def _rows_of(group: Sequence[RawNest]) -> int | None:

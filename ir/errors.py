@@ -33,7 +33,8 @@ class TracerError(TilegradError, TypeError):
 
     Under ``jit`` and ``vmap`` arrays stand for every value of their type. Python ``if``, ``while``,
     ``float()`` and NumPy conversion need one value, so they are refused: use ``tg.where``, make
-    the argument static, or move the code out of the function. The same class reports arrays that outlive the trace they belong to.
+    the argument static, or move the code out of the function. The same class reports arrays that
+    outlive the trace they belong to.
     """
 
 

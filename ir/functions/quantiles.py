@@ -105,6 +105,10 @@ def quantile(
         normal_unbiased interpolated_inverted_cdf``.
     keepdims : bool
 
+    Notes
+    -----
+    Between a number and an infinity is that infinity (NumPy: NaN, also at ``q`` 0 and 1).
+
     Examples
     --------
     >>> import tilegrad as tg

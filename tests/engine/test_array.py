@@ -10,6 +10,8 @@ import pytest
 
 import tilegrad as tg
 
+from .lines import raises_here
+
 X = np.array([[1.5, -2.0, 3.25], [0.5, 4.0, -1.0]])
 DTYPES = ["bool", "int8", "int32", "int64", "uint8", "uint64", "float32", "float64"]
 
@@ -390,3 +392,26 @@ def test_short_ways_are_the_builders_way(op: Any, scalar: Any, dtype: str) -> No
             with np.errstate(all="ignore"):
                 plain = op(*[np.asarray(x) if isinstance(x, tg.Array) else x for x in pair])
             same(found, plain)
+
+
+@pytest.mark.parametrize("index", ["a", 1.5, [0.0, 1.0], object(), np.array(["a"]), (0, "b")])
+def test_what_is_no_index(index: Any) -> None:
+    for x in (tg.asarray(X), tg.asarray(X)[:, :2]):
+        with raises_here(IndexError, "index: expected integers, slices"):
+            x[index]  # here
+        with raises_here(IndexError, "index: expected integers, slices"):
+            x.at[index].set(1.0)  # here
+
+
+@pytest.mark.parametrize("data", [np.ones(2, "float16"), [1, "a"], [None], np.ones(1, "M8[D]")])
+def test_data_of_other_types(data: Any) -> None:
+    with raises_here(TypeError, "dtype: expected one of bool int8"):
+        tg.asarray(data)  # here
+
+
+def test_python_integers_that_no_type_holds() -> None:
+    same(tg.asarray(np.ones(1)) + 2**63, np.ones(1) + 2.0**63)
+    for x in (tg.asarray(X), tg.arange(3)):
+        for n in (2**64, -(2**63) - 1):
+            with raises_here(OverflowError, f"Python integer {n} is out of bounds"):
+                x + n  # here

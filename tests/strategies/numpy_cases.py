@@ -95,8 +95,10 @@ for _x in (A, F, I, K, T):
             "quantile", lambda xp, x, a=_axis: xp.quantile(x, [0.2, 0.6], axis=a, keepdims=True), _x
         )
         row("percentile", lambda xp, x, a=_axis: xp.percentile(x, 37.5, axis=a), _x)
-        row("nanquantile", lambda xp, x, a=_axis: xp.nanquantile(x, [0.0, 0.6], axis=a), _x)
-        row("nanpercentile", lambda xp, x, a=_axis: xp.nanpercentile(x, 90, axis=a), _x)
+        # NumPy gives NaN beside an infinity; see functions/test_quantiles.py
+        _y = np.where(np.isinf(_x), 7, _x)
+        row("nanquantile", lambda xp, x, a=_axis: xp.nanquantile(x, [0.0, 0.6], axis=a), _y)
+        row("nanpercentile", lambda xp, x, a=_axis: xp.nanpercentile(x, 90, axis=a), _y)
 
 row("average", lambda xp, x, w: xp.average(x, weights=w), A, B)
 row("average", lambda xp, x, w: xp.average(x, axis=0, weights=w), A, W + 5)
