@@ -45,7 +45,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("tree", TREES, ids=repr)
+@pytest.mark.parametrize("tree", TREES, ids=range(len(TREES)))
 def test_equals_the_walk(tree):
     leaves = []
     spec = take_apart(tree, leaves)
