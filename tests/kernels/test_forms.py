@@ -31,7 +31,7 @@ SHARED = {
     "rows": (lambda x: ops.sum_(x, 1), [(40, 50)], [(99, 777)]),
     "long rows": (lambda x: ops.sum_(x, 1), [(40, 5000)], [(99, 7770)]),
     "columns": (lambda x: ops.sum_(x, 0), [(40, 50)], [(99, 777)]),
-    "softmax": (softmax, [(40, 50)], [(99, 777)]),
+    "softmax": (softmax, [(40, 70)], [(99, 777)]),
 }
 
 
