@@ -1,8 +1,8 @@
 """Realization: computing pending arrays, one program for all that is asked for.
 
 The web behind the arrays is closed (:mod:`.closing`) and its key looked up. A key seen for the
-first time runs node by node on plans of single nodes, which most programs share; a key seen again
-is compiled as a whole. Both give the same bits. Results are kept in the nodes; and unless somebody
+first time runs node by node on plans of single nodes, which most programs share, unless too many
+of those are missing; a key seen again is compiled as a whole. Both give the same bits. Results are kept in the nodes; and unless somebody
 is differentiating through them, the arrays let go of their history.
 """
 
@@ -312,7 +312,7 @@ def _run(web: Web) -> list[Buffer]:
             config.stepwise
             or not 1 < len(web.nodes) <= _MOST_NODES
             or all(node.op.kind == "view" for node in web.nodes)
-            or not PLANS.seen(web.key)
+            or (not PLANS.seen(web.key) and _missing_plans(web) <= _FEW_PLANS)
         ):
             return run_nodes(web, buffers)
         plan = PLANS.compiled(web.key, lambda: graph_of(web))
@@ -323,6 +323,35 @@ def _run(web: Web) -> list[Buffer]:
             raise
         run_nodes(web, buffers)  # raises the same with the line of the node
         raise
+
+
+# A program seen for the first time runs node by node unless so many of its nodes have no plan yet
+# that compiling it as a whole is quicker: both are about one compilation a plan.
+_FEW_PLANS = 2
+
+
+def _missing_plans(web: Web) -> int:
+    """How many of the single-node plans of a web are not compiled yet."""
+    missing = set()
+    for node, numbers in zip(web.nodes, web.operands, strict=True):
+        places, types = _places(node, numbers)
+        if node.op.kind == "view" and len(types) == 1:
+            continue
+        key = single_key(node, types, [places[n] for n in numbers])
+        if PLANS.get(key) is None:
+            missing.add(key)
+    return len(missing)
+
+
+def _places(node: Node, numbers: Sequence[int]) -> tuple[dict[int, int], list[TensorType]]:
+    """A place for each different operand of a node run alone, and their types."""
+    places: dict[int, int] = {}
+    types: list[TensorType] = []
+    for n, x in zip(numbers, node.inputs, strict=True):
+        if n not in places:
+            places[n] = -1 - len(types)
+            types.append(x.type)
+    return places, types
 
 
 def run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
@@ -349,14 +378,8 @@ def run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
 
 def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) -> list[Buffer]:
     """One node on its own plan; operands given twice are passed once."""
-    places: dict[int, int] = {}
-    unique: list[Buffer] = []
-    types: list[TensorType] = []
-    for n, operand, x in zip(numbers, operands, node.inputs, strict=True):
-        if n not in places:
-            places[n] = -1 - len(unique)
-            unique.append(operand)
-            types.append(x.type)
+    places, types = _places(node, numbers)
+    unique = list(dict(zip(numbers, operands, strict=True)).values())
     if node.op.kind == "view" and len(operands) == 1:
         return [_view(node, operands[0])]
     key = single_key(node, types, [places[n] for n in numbers])
