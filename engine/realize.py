@@ -2,8 +2,9 @@
 
 The web behind the arrays is closed (:mod:`.closing`) and its key looked up. A key seen for the
 first time runs node by node on plans of single nodes, which most programs share, unless too many
-of those are missing; a key seen again is compiled as a whole. Both give the same bits. Results are kept in the nodes; and unless somebody
-is differentiating through them, the arrays let go of their history.
+of those are missing; a key seen again is compiled as a whole. Both give the same bits. Results are
+kept in the nodes; and unless somebody is differentiating through them, the arrays let go of their
+history.
 """
 
 from __future__ import annotations
