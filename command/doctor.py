@@ -79,25 +79,13 @@ def _processor() -> Iterator[tuple[str, str]]:
 
 
 def _threads() -> Iterator[tuple[str, str]]:
-    if _version("numba") is None:
-        return
-    from numba import config
+    """Our own pool shares the work; it needs unnamed semaphores (Linux)."""
+    from ..engine.config import config
+    from ..kernels.pool import pool_address
 
-    pools = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
-    found = [name for name, module in pools.items() if _imports(f"numba.np.ufunc.{module}")]
-    yield "threading layers", f"{' '.join(found) or 'none'} (asked for: {config.THREADING_LAYER})"
-    yield "threads", str(config.NUMBA_NUM_THREADS)
-
-
-def _imports(module: str) -> bool:
-    """Whether a module loads; a threading layer does not where its shared library is absent."""
-    from importlib import import_module
-
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True
+    usable = pool_address(1) != 0
+    yield "threading layer", "own pool of workers" if usable else "none (no unnamed semaphores)"
+    yield "threads", str(config.num_threads)
 
 
 def _cuda_devices() -> str:
