@@ -59,7 +59,6 @@ class Recorder:
         self.tape: list[Instruction] = []
         self.intervals: list[Interval] = []  # of each instruction; (0, -1): not an integer
         self.results: list[int] = []
-        self.loads: dict[Value, set[Indices]] = {}
         self._buffers = buffers
         self._inline = inline
         self.report = report
@@ -68,7 +67,6 @@ class Recorder:
         self._known_places: dict[int, tuple[Indices, int]] = {}  # the same by identity
         self._known: dict[Instruction, int] = {}
         self.expressions: dict[int, Index] = {}  # integers that are functions of loop variables
-        self._reduced: dict[Value, int] = {}
 
     def computed(self) -> set[Value]:
         """Values whose elements the tape computes or loads."""
@@ -83,10 +81,6 @@ class Recorder:
             integer = instruction.dtype.is_integer or instruction.dtype.is_bool
             self.intervals.append(interval_of(instruction, self.intervals) if integer else (0, -1))
         return found
-
-    def reduced(self, value: Value, number: int) -> None:
-        """From now on ``value`` is result ``number`` of the nest's reductions."""
-        self._reduced[value] = self.emit(Instruction("reduced", value.dtype, low=number))
 
     def value(self, v: Value, indices: Indices, guard: int = -1) -> int:
         """Number of the instruction that is element ``indices`` of ``v``.
@@ -105,8 +99,6 @@ class Recorder:
         return found
 
     def _record(self, v: Value, indices: Indices, guard: int) -> int:
-        if v in self._reduced:
-            return self._reduced[v]
         node = v.node
         if v in self._buffers and v not in self._inline and not is_inlined_leaf(node):
             return self._load(v, indices, guard)
@@ -120,7 +112,6 @@ class Recorder:
         return rule(self, node, indices, guard)
 
     def _load(self, v: Value, indices: Indices, guard: int) -> int:
-        self.loads.setdefault(v, set()).add(indices)
         index = linearize(indices, self._strides(v))
         return self.emit(
             Instruction("load", v.dtype, buffer=self._buffers[v], index=index, guard=guard)
