@@ -6,16 +6,24 @@
 from math import e, inf, nan, pi
 
 from . import linalg, nn, special
+from .engine import checkpoint_policies, debug, tree
 from .engine import namespace as _namespace
-from .engine import tree
 from .engine.array import Array
 from .engine.array import evaluate as eval  # noqa: F401 - not for star imports
+from .engine.associative_scan import associative_scan
+from .engine.branches import cond, select, switch
+from .engine.callbacks import pure_callback
+from .engine.checkpoint import checkpoint, checkpoint_name, remat
 from .engine.config import config
 from .engine.counters import counters
+from .engine.custom_jvp import custom_jvp
+from .engine.custom_vjp import custom_vjp
 from .engine.directional import jvp, linear_transpose, linearize, vjp
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from .engine.jit import jit
+from .engine.loops import fori_loop, scan, while_loop
+from .engine.loops import map_ as map  # noqa: F401 - not for star imports
 from .engine.namespace import *  # noqa: F403 - its table holds the names
 from .engine.namespace import (  # noqa: F401 - Python's own names, not for star imports
     abs,
@@ -48,6 +56,7 @@ from .ir.dtypes import (
     uint64,
 )
 from .ir.errors import (
+    CheckError,
     ConvergenceError,
     DTypeError,
     RetraceWarning,
@@ -65,6 +74,7 @@ newaxis = None
 __all__ = [
     *_namespace.__all__,
     "Array",
+    "CheckError",
     "ConvergenceError",
     "DType",
     "DTypeError",
@@ -74,22 +84,31 @@ __all__ = [
     "TilegradError",
     "TracerError",
     "UnsupportedError",
+    "associative_scan",
     "bool_",
-    "complex64",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "complex128",
+    "complex64",
+    "cond",
     "config",
     "counters",
+    "custom_jvp",
+    "custom_vjp",
+    "debug",
     "e",
     "float32",
     "float64",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
     "inf",
-    "int8",
     "int16",
     "int32",
     "int64",
+    "int8",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -102,15 +121,20 @@ __all__ = [
     "newaxis",
     "nn",
     "pi",
+    "pure_callback",
+    "remat",
+    "scan",
     "special",
     "stop_gradient",
+    "switch",
     "trace",
     "tree",
-    "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..ir.collector import no_collection
 from ..ir.errors import ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
 from ..ir.location import one_place
+from ..ir.ops.dot import DOT, contracted_with_units
 from ..ir.ops.elementwise import batch_elementwise
 from ..ir.rewrite import rebuild
 from ..ir.types import TensorType
@@ -22,7 +23,10 @@ Batched = tuple[Value, "int | None"]
 @no_collection()
 @one_place()
 def batch(
-    outputs: Sequence[Value], mapped: Mapping[Value, tuple[Value, int]], size: int
+    outputs: Sequence[Value],
+    mapped: Mapping[Value, tuple[Value, int]],
+    size: int,
+    units: Collection[Value] = (),
 ) -> list[Batched]:
     """``outputs`` for ``size`` values of each mapped value at once.
 
@@ -34,6 +38,9 @@ def batch(
         from the front). Without that axis the types must agree.
     size : int
         Extent of every batch axis.
+    units : collection of Value
+        Mapped values, directions of a derivative, that run through all unit directions in C order:
+        a contraction with one of them picks elements and multiplies nothing.
 
     Returns
     -------
@@ -74,6 +81,11 @@ def batch(
                 reached = True
         if not reached:
             continue
+        if node.op is DOT and units:
+            picked = _picked(node, axes, units)
+            if picked is not None:
+                batched[node] = [picked]
+                continue
         known = batched.get(node) or [None] * len(node.types)
         results: list[tuple[Value, int] | None] = []
         for old, new, mapping in zip(
@@ -102,6 +114,16 @@ def _batched(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) 
     if type(values) is not tuple:
         return [(values, where)]
     return list(zip(values, where if type(where) is tuple else (where,) * len(values), strict=True))
+
+
+def _picked(
+    node: Node, axes: Sequence[int | None], units: Collection[Value]
+) -> tuple[Value, int] | None:
+    """What a contraction with unit directions picks, if the other operand is fixed."""
+    for place, x in enumerate(node.inputs):
+        if x in units and axes[1 - place] is None:
+            return contracted_with_units(node, place)
+    return None
 
 
 def _batched_elementwise(

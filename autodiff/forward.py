@@ -80,6 +80,10 @@ def jvp(outputs: Sequence[Value], tangents: Mapping[Value, Value]) -> list[Value
 def _tangents_of(node: Node, operand_tangents: Sequence[Value | None]) -> Tangents:
     """What the op's rule says, one entry a result, checked."""
     op = node.op
+    if op.kind == "region":
+        from .region_forward import region_jvp  # it builds on this module
+
+        return region_jvp(node, operand_tangents)
     if op.jvp is None:
         if "jvp" in op.why_not and any(t.dtype.is_inexact for t in node.types):
             unsupported("jvp", node, op.why_not["jvp"])

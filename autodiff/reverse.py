@@ -18,11 +18,12 @@ from ..ir.errors import DTypeError, ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
 from ..ir.location import one_place
 from ..ir.ops.arithmetic import add
+from ..ir.ops.custom import UNREAD
 from ..ir.ops.leaves import input_node
 from ..ir.types import TensorType
 from .forward import jvp, unsupported
 
-__all__ = ["Pullback", "linear_transpose", "linearize", "transpose", "vjp"]
+__all__ = ["Pullback", "linear_nodes", "linear_transpose", "linearize", "transpose", "vjp"]
 
 Pullback = Callable[[Sequence["Value | None"]], "list[Value | None]"]
 
@@ -126,6 +127,13 @@ def linear_transpose(outputs: Sequence[Value], wrt: Sequence[Value]) -> Pullback
     return pullback
 
 
+def linear_nodes(
+    outputs: Sequence[Value], inputs: Sequence[Value]
+) -> list[tuple[Node, list[bool]]]:
+    """The nodes between linear inputs and outputs, in order, with a flag a linear operand."""
+    return _LinearProgram(outputs, inputs).order
+
+
 class _LinearProgram:
     """The nodes between linear inputs and outputs, found once."""
 
@@ -154,7 +162,7 @@ class _LinearProgram:
                 flags.append(many is not None and many[x.index])
             if True in flags:
                 self.order.append((node, flags))
-                reached = [t.dtype.is_inexact for t in node.types]
+                reached = _reached(node, flags)
                 known = linear.get(node)
                 if known is not None:
                     reached = [a or b for a, b in zip(reached, known, strict=True)]
@@ -186,6 +194,15 @@ class _LinearProgram:
         return [sums[x.node][x.index] if x.node in sums else None for x in self.inputs]
 
 
+def _reached(node: Node, flags: Sequence[bool]) -> list[bool]:
+    """Which results of a node depend on its linear operands."""
+    if node.op.kind == "region":
+        from .region_reverse import linear_results  # it builds on this module
+
+        return linear_results(node, flags)
+    return [t.dtype.is_inexact for t in node.types]
+
+
 # The cotangents that have arrived so far, one entry a result of each node.
 _Sums = dict[Node, "list[Value | None]"]
 
@@ -209,6 +226,10 @@ def _transposed(
 ) -> Sequence[Value | None]:
     """Cotangents of the operands by the op's rule; only those of linear operands."""
     op = node.op
+    if op.kind == "region":
+        from .region_reverse import transposed_region
+
+        return transposed_region(node, cotangents, linear)
     if op.transpose is None:
         unsupported("transpose", node, op.why_not.get("transpose", "it is not linear"))
     if op.name in _BILINEAR and sum(linear) > 1:
@@ -218,7 +239,7 @@ def _transposed(
     found = op.transpose(node, cotangents[0] if len(cotangents) == 1 else cotangents, linear)
     result: list[Value | None] = []
     for i, (x, part, on) in enumerate(zip(node.inputs, found, linear, strict=True)):
-        if not on:
+        if not on or part is UNREAD:
             result.append(None)
             continue
         if part is None:

@@ -138,7 +138,7 @@ class Array(Operators, NumPyProtocols):
         if copy:
             return buffer.copy()
         view = buffer.view()
-        view.setflags(write=False)
+        view.setflags(False)  # write; by its name it takes twice as long
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -288,7 +288,7 @@ def wrap(value: Value) -> Array:
     node = value.node
     type = node.types[value.index]
     if node.op is DATA:
-        return Array(node.memo[0], value, type)
+        return Array(node.memo[0], value, intern(type))
     array = Array(None, value, type)
     realize.note_pending(array)
     return array

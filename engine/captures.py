@@ -18,7 +18,7 @@ import functools
 import sys
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ from .array import Array
 from .static import static_key
 from .tree import take_apart
 
-__all__ = ["Captures"]
+__all__ = ["Captures", "arrays_read_by"]
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _OURS = {__name__.partition(".")[0], "numpy", "scipy"}
@@ -83,7 +83,7 @@ class Captures:
     def version(self) -> int:
         """A number that is the same as long as all that is read is the same."""
         scan = self._scan
-        if scan is None or not scan.holds():
+        if scan is None or not (scan.reads_nothing or scan.holds()):
             scan = _Scan(self._function)
             key = tuple(scan.key)
             found = self._versions.get(key)
@@ -100,6 +100,11 @@ class Captures:
         return self._scan.arrays if self._scan is not None else []
 
 
+def arrays_read_by(functions: Iterable[Callable[..., Any]]) -> list[Array]:
+    """The arrays that some functions read from closures and globals, as of now."""
+    return [x for function in functions for x in _Scan(function).arrays]
+
+
 class _Scan:
     """One look at all places: their values, and a key made of them."""
 
@@ -114,14 +119,19 @@ class _Scan:
         self._todo: list[Any] = [function]
         while self._todo and len(self._known) < _MOST_FUNCTIONS:
             self._callable(self._todo.pop())
+        self.reads_nothing = not (self.places or self.cells or self.containers)
 
     def holds(self) -> bool:
         """Whether every place still has the value it had."""
         for namespace, name, value in self.places:
             if namespace.get(name, _MISSING) is not value:
                 return False
-        for cell, value in self.cells:
-            if _contents(cell) is not value:
+        try:
+            for cell, value in self.cells:
+                if cell.cell_contents is not value:
+                    return False
+        except ValueError:  # one without contents
+            if any(_contents(cell) is not value for cell, value in self.cells):
                 return False
         for container, spec, leaves in self.containers:
             found = _taken_apart(container)
@@ -147,6 +157,8 @@ class _Scan:
             self._function(cast("Any", function.__func__), function.__self__)
         elif isinstance(function, types.FunctionType):
             self._function(function, None)
+        elif callable(getattr(function, "__wrapped__", None)):
+            self._value(function, frozenset())
         elif not isinstance(function, type):
             call = vars(type(function)).get("__call__")
             if isinstance(call, types.FunctionType) and not _is_library(call.__module__):
@@ -195,11 +207,13 @@ class _Scan:
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self._todo.append(value)
         elif isinstance(value, types.ModuleType):
-            self._attributes(value.__dict__, names)
+            if not _is_library(value.__name__):
+                self._attributes(value.__dict__, names)
         elif value is not _MISSING:
             inner = getattr(value, "__wrapped__", None)
             if callable(inner):  # a jitted function: what it reads, its caller reads
-                self._todo.append(inner)
+                # So it is with the rules of a function that has its own derivatives.
+                self._todo += (inner, *getattr(value, "__rules__", ()))
                 return
             self.key.append(_Same(value))
             data = isinstance(value, np.ndarray) or _is_ours(kind.__module__)

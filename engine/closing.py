@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..ir.compare import param_key
 from ..ir.graph import Graph, Node, Params, Value
 from ..ir.ops.leaves import ALIAS, CONSTANT, INPUT, input_node
 from ..ir.types import TensorType
@@ -85,44 +86,46 @@ def close(
     operands: list[tuple[int, ...]] = []
     leaves: list[Value] = [Value(node, 0) for node in inputs]
     web = Web(nodes, operands, leaves)
-    number: dict[Node, Any] = {node: -1 - i for i, node in enumerate(inputs)}
+    number: dict[Node, int] = {node: -1 - i for i, node in enumerate(inputs)}
+    known = number.get
     key: list[Any] = []
-    stack: list[tuple[Node, Iterator[Value]]] = []
+    # Nodes whose operands are not all numbered: the rest of them, the numbers of those before, and
+    # the result that was asked for of the one that is now looked at.
+    stack: list[tuple[Node | None, Iterator[Value], list[int], int]] = []
     # The outputs are the operands of a node that is not there.
     current: Node | None = None
     rest = iter(outputs)
+    numbers: list[int] = []
     while True:
         for operand in rest:
             node = operand.node
-            if node in number:
-                continue
-            if (node.memo is None and node.op not in _SPECIAL) or not _is_leaf(
-                node, web, lift_constants
-            ):
-                number[node] = None  # entered; its number comes when its operands have theirs
-                stack.append((current, rest))  # type: ignore[arg-type]
-                current, rest = node, iter(node.inputs)
-                break
-            number[node] = -1 - len(leaves)
-            leaves.extend([Value(node, i) for i in range(len(node.types))])
+            n = known(node)
+            if n is None:
+                if (node.memo is None and node.op not in _SPECIAL) or not _is_leaf(
+                    node, web, lift_constants
+                ):
+                    stack.append((current, rest, numbers, operand.index))
+                    current, rest, numbers = node, iter(node.inputs), []
+                    break
+                n = number[node] = -1 - len(leaves)
+                if len(node.types) == 1:
+                    leaves.append(operand)
+                else:
+                    leaves += [Value(node, i) for i in range(len(node.types))]
+            numbers.append(_result(n, operand.index) if operand.index else n)
         else:
             if current is None:
                 break
-            numbers = tuple(
-                [
-                    _result(number[x.node], x.index) if x.index else number[x.node]
-                    for x in current.inputs
-                ]
-            )
-            number[current] = len(nodes) * STRIDE
+            n = number[current] = len(nodes) * STRIDE
             nodes.append(current)
-            operands.append(numbers)
+            operands.append(tuple(numbers))
             key.append(current.op)
             if current.params:
                 key.append(params_key(current.params))
             key += numbers
-            current, rest = stack.pop()
-    web.outputs = tuple([_result(number[x.node], x.index) for x in outputs])
+            current, rest, numbers, index = stack.pop()
+            numbers.append(n + index)
+    web.outputs = tuple(numbers)
     key.append(web.outputs)
     key += [x.node.types[x.index] for x in leaves]
     web.key = tuple(key)
@@ -160,8 +163,11 @@ def _result(base: int, index: int) -> int:
 def params_key(params: Params) -> Any:
     """Params by type and bits where Python's equality would merge them (0.0 and -0.0)."""
     for _, value in params:
-        if type(value) is float or type(value) is complex:
+        kind = type(value)
+        if kind is float or kind is complex:
             return static_key(params)
+        if kind is Graph or (kind is tuple and value and type(value[0]) is Graph):
+            return tuple([(name, param_key(value)) for name, value in params])
     return params
 
 

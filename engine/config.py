@@ -63,7 +63,7 @@ class Config:
         object.__setattr__(self, "num_threads", int(threads) if threads.isdigit() else cpus)
         object.__setattr__(self, "strict_dtypes", False)
         object.__setattr__(self, "pending_limit", 512)
-        Config.stepwise = self.verify or self.debug_nans
+        self._derive()
 
     eager: bool
     verify: bool
@@ -72,14 +72,20 @@ class Config:
     strict_dtypes: bool
     pending_limit: int
 
-    # Whether programs run node by node, so that each result can be looked at. Not a setting of its
-    # own, but asked at each call: so it is kept.
+    # Whether programs run node by node, so that each result can be looked at; and the operations
+    # after which somebody looks whether too much is pending. Not settings of their own, but asked
+    # at each call: so they are kept.
     stepwise: ClassVar[bool] = False
+    patience: ClassVar[int] = 0
+
+    def _derive(self) -> None:
+        Config.stepwise = self.verify or self.debug_nans
+        Config.patience = 0 if self.eager else self.pending_limit
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._check(name, value)
         object.__setattr__(self, name, value)
-        Config.stepwise = self.verify or self.debug_nans
+        self._derive()
         if name == "strict_dtypes":
             set_strict_dtypes(value)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autodiff import forward, reverse
+from ..autodiff.custom import refuse_untransposed
 from ..ir.errors import DTypeError
 from ..ir.location import at_user_line
 from ..ir.rewrite import substitute
@@ -92,6 +93,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool =
     with differentiating(moving):
         out = outputs(title, fun(*stand_ins(inputs)), has_aux)
     found = forward.jvp(out.values, dict(zip(moving, directions, strict=True)))
+    refuse_untransposed(found)
     value = out.tree(out.values)
     tangent = out.tree([strong(t, x.type) for t, x in zip(found, out.values, strict=True)])
     join(value, tangent)
@@ -120,6 +122,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
         given = directions_like(
             title, "tangent", directions, inputs.spec, [x.type for x in moving], inputs.names
         )
+        refuse_untransposed(results)
         replaced = substitute(results, dict(zip([n.out for n in nodes], given, strict=True)))
         return out.tree(replaced)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..autodiff import forward, reverse
 from ..autodiff.batching import batch
+from ..autodiff.custom import refuse_untransposed
 from ..ir.errors import DTypeError
 from ..ir.functions.creation import eye
 from ..ir.graph import Value
@@ -150,6 +151,7 @@ def _forward_blocks(point: Point, holomorphic: bool) -> list[list[Value]]:
     columns = []
     for x, node in zip(moving, tangent_inputs(moving, trace), strict=True):
         tangents = forward.jvp(outputs, {x: node.out})
+        refuse_untransposed(tangents)
         column = _batched(tangents, outputs, node.out, x, last=True)
         if x.dtype.is_complex and not holomorphic:  # real results: du/da + i du/db
             along = _batched(tangents, outputs, node.out, x, last=True, turn=1j)
@@ -193,9 +195,11 @@ def _batched(
     places = [i for i, x in enumerate(linear) if x is not None]
     values = [x for x in linear if x is not None]
     basis = reshape(eye(of.size, dtype=of.dtype), (of.size, *of.shape))  # along a new first axis
+    units = (direction,)
     if turn != 1.0:
-        basis = convert(mul(basis, turn), of.dtype)
-    found = dict(zip(places, batch(values, {direction: (basis, 0)}, of.size), strict=True))
+        basis, units = convert(mul(basis, turn), of.dtype), ()
+    mapped = {direction: (basis, 0)}
+    found = dict(zip(places, batch(values, mapped, of.size, units), strict=True))
     result = []
     for i, x in enumerate(like):
         shape = (*x.shape, *of.shape) if last else (*of.shape, *x.shape)

@@ -26,6 +26,8 @@ from .tracing import MARKS, RUNNING, is_independent
 
 __all__ = ["Jitted", "jit"]
 
+ndarray = np.ndarray
+
 
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -186,18 +188,30 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or self._static:
             return self._call_bound(*self._bind(args, kwargs))
-        call = Call(self._captures.version())
+        key: list[Any] = [self._captures.version()]
+        buffers: list[Any] = []
+        borrowed: list[int] = []
+        call = None
+        # What `collect` does, written out for the commonest arguments.
         for x in args:
-            if type(x) is Array and x._buffer is not None:
-                call.key.append(x._type)
-                call.buffers.append(x._buffer)
+            kind = type(x)
+            if kind is Array and x._buffer is not None:
+                key.append(id(x._type))
+                buffers.append(x._buffer)
+            elif kind is ndarray and x.flags.carray and x.dtype.isnative:
+                key += (kind, x.shape, x.dtype)
+                borrowed.append(len(buffers))
+                buffers.append(x)
             else:
+                if call is None:
+                    call = Call(key, buffers, borrowed)
                 collect(x, call)
-        if not call.pending:
-            program = self._calls.get(tuple(call.key))
-            if program is not None and not call.unknown:
+        if call is None or not (call.pending or call.unknown):
+            program = self._calls.get(tuple(key))
+            if program is not None:
                 self._clock = program.used = self._clock + 1
-                return program.run(call.buffers, call.borrowed)
+                return program.run(buffers, borrowed)
+            call = call or Call(key, buffers, borrowed)
         return self._call_general(call, (args, {}), ())
 
     def _bind(self, args: Any, kwargs: Any) -> tuple[Any, Any, tuple[Any, ...]]:
@@ -241,7 +255,7 @@ class Jitted:
             ) from None
 
     def _call_bound(self, args: Any, kwargs: Any, static: tuple[Any, ...]) -> Any:
-        call = Call(self._captures.version(), static, len(args))
+        call = Call([self._captures.version(), static, len(args)], [], [])
         for x in args:
             collect(x, call)
         if kwargs:

@@ -157,7 +157,7 @@ class Compiled:
                         f"{found}; lower and compile again for other types"
                     )
                 )
-        call = Call()
+        call = Call([], [], [])
         collect(leaves, call)
         for place, array in call.pending:
             call.buffers[place] = array._look(f"argument {self._names[place]}")

@@ -16,6 +16,7 @@ from ..ir.location import at_user_line, user_place
 from ..ir.ops.arithmetic import ADD, DIV, MUL, SUB
 from ..ir.ops.operands import number_like
 from ..ir.ops.shape import transpose as transpose_value
+from .realize import note_pending
 
 __all__ = ["Operators", "function"]
 
@@ -47,8 +48,10 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
             else:
                 right = number_like(other, t)
             if right is not None:
-                node = Node(op, (self._value, right), (), (t,), user_place())
-                return self._pending(Value(node), t)
+                node = Node(op, (self._value, right), (), (t,), user_place(2))
+                array = type(self)(None, Value(node), t)
+                note_pending(array)
+                return array
         return function(name)(self, other) if _accepts(self, other) else NotImplemented
 
     def reflected(self: Any, other: Any) -> Any:
@@ -56,8 +59,10 @@ def _short(op: Op, name: str, kinds: str) -> tuple[Callable[..., Any], Callable[
         if not t.weak and t.dtype.kind in kinds:
             left = number_like(other, t)
             if left is not None:
-                node = Node(op, (left, self._value), (), (t,), user_place())
-                return self._pending(Value(node), t)
+                node = Node(op, (left, self._value), (), (t,), user_place(2))
+                array = type(self)(None, Value(node), t)
+                note_pending(array)
+                return array
         return function(name)(other, self) if _accepts(self, other) else NotImplemented
 
     return forward, reflected

@@ -21,8 +21,9 @@ def compile_program(graph: Graph) -> Any:
     from ..ir.passes.manager import optimize
     from ..kernels.plan import compile_graph
 
-    if len(graph.nodes()) == 1:  # nothing to optimize; eager code makes many of these
-        return compile_graph(graph)
+    nodes = graph.nodes()
+    if len(nodes) == 1 and nodes[0].op.kind != "custom":  # nothing to optimize; eager code makes
+        return compile_graph(graph)  # many of these
     start = time.perf_counter()
     optimized = optimize(graph)
     seconds = time.perf_counter() - start
@@ -53,7 +54,11 @@ class Ready:
         self.plan = compile_program(graph)
         types = [t for node in (*graph.inputs, *graph.nodes()) for t in node.types]
         large = any(t.size >= _WORTH_THREADS for t in types)
-        self.run: Callable[[list[Any]], list[Any]] = self._run_large if large else self.plan.run
+        self.run: Callable[[list[Any]], list[Any]] = self.plan.run
+        if large:
+            self.run = self._run_large
+        elif self.plan.short is not None:
+            self.run = self.plan.short.run
 
     def _run_large(self, buffers: list[Any]) -> list[Any]:
         return self.plan.run(buffers, config.num_threads)  # type: ignore[no-any-return]
@@ -114,6 +119,12 @@ class PlanTable:
     def get(self, key: Hashable) -> Any:
         """The plan of a key, or None."""
         return self._plans.get(key)
+
+    def put(self, key: Hashable, plan: Any) -> None:
+        """Let a plan be found by another key too."""
+        with self._lock:
+            self._make_room()
+            self._plans[key] = plan
 
     def seen(self, key: Hashable) -> bool:
         """Whether the key was asked for before; remembers it."""

@@ -15,14 +15,14 @@ from weakref import ref
 
 import numpy as np
 
-from ..ir.errors import TilegradError
 from ..ir.functions.concrete import set_evaluator
 from ..ir.graph import Node, Value
 from ..ir.ops.leaves import DATA
 from ..ir.types import TensorType
-from .closing import STRIDE, Web, close, graph_of, single_key
+from .closing import Web, close, graph_of
 from .config import config
-from .programs import PlanTable, Stats
+from .programs import Stats
+from .single import PLANS, missing_plans, note_number, run_alone, run_nodes
 from .tracing import MARKS, RUNNING, Marked, describe_input, find_input, is_marked, tracer_error
 
 __all__ = [
@@ -30,26 +30,28 @@ __all__ = [
     "data_node",
     "intern",
     "realize_arrays",
-    "run_nodes",
     "stats",
     "traced",
 ]
 
 Buffer = np.ndarray[Any, Any]
 
-PLANS = PlanTable(limit=4096)
-
 # A web of more nodes is never compiled as a whole: compiling would take longer than running.
 _MOST_NODES = 1024
 
 # TensorTypes are interned: the keys of compiled programs then compare by identity first.
 _TYPES: dict[TensorType, TensorType] = {}
+# By identity, since asking is quicker than hashing a type; those here live for ever.
+_INTERNED: set[int] = set()
 
 
 def intern(type: TensorType) -> TensorType:
     """The one object that stands for all equal types."""
-    found = _TYPES.get(type)
-    return _TYPES.setdefault(type, type) if found is None else found
+    if id(type) in _INTERNED:
+        return type
+    found = _TYPES.setdefault(type, type)
+    _INTERNED.add(id(found))
+    return found
 
 
 def data_node(buffer: Buffer, type: TensorType) -> Node:
@@ -86,7 +88,7 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
         (array,) = arrays
         value = array._value
         fresh = value.node.memo is None and not MARKS and not config.stepwise
-        if fresh and _run_alone(value.node):
+        if fresh and (run_alone(value.node) or _run_one(value.node)):
             _settle(array, value)
             return
         if not realize_values([value], what) and not (MARKS and is_marked(value.node)):
@@ -145,7 +147,7 @@ def note_pending(array: Any) -> None:
     """Called for each new pending array: keeps webs from growing without end."""
     global _made
     _made += 1
-    if _made > config.pending_limit or config.eager:
+    if _made > config.patience:
         _note_late(array)
 
 
@@ -236,71 +238,24 @@ def realize_values(values: Sequence[Value], what: str, needed: int | None = None
     return bool(web.marks) or (bool(MARKS) and any(is_marked(x.node) for x in values))
 
 
+def _run_one(node: Node) -> bool:
+    """Fill the memo of one node that nobody differentiates; False if it is traced."""
+    web = _close_all((node,))
+    if web.foreign:
+        return False
+    object.__setattr__(node, "memo", tuple(_run(web)))
+    note_number(node, web)
+    return True
+
+
 def _close_all(nodes: Sequence[Node]) -> Web:
     outputs = [Value(node, i) for node in nodes for i in range(len(node.types))]
     return close(outputs, lift_constants=True)
 
 
-def _view(node: Node, operand: Buffer) -> Buffer:
-    """A view op on a buffer: NumPy moves the data, or nothing where the result lies in one piece.
-
-    There is nothing to compile, and no bit to compute: indices that change in a Python loop cost
-    no new programs.
-    """
-    reference: Any = node.op.reference
-    return np.array(reference(operand, **dict(node.params)), order="C", copy=None)
-
-
-def _run_views(node: Node) -> bool:
-    """Fill the memo of a node that is a view, or a chain of views, of results that are there."""
-    chain = [node]
-    x = node.inputs[0]
-    while x.node.memo is None:
-        if x.node.op.kind != "view" or len(x.node.inputs) != 1:
-            return False
-        chain.append(x.node)
-        x = x.node.inputs[0]
-    buffer = x.node.memo[x.index]
-    for view in reversed(chain):
-        reference: Any = view.op.reference
-        buffer = reference(buffer, **dict(view.params))
-    object.__setattr__(node, "memo", (np.array(buffer, order="C", copy=None),))
-    return True
-
-
-def _run_alone(node: Node) -> bool:
-    """Fill the memo of a node whose operands are all there; False if they are not.
-
-    What :func:`realize_values` does, without a web: most eager operations end here.
-    """
-    if node.op.kind == "view" and len(node.inputs) == 1:
-        return _run_views(node)
-    places: dict[Node, int] = {}
-    numbers: list[int] = []
-    buffers: list[Buffer] = []
-    types: list[TensorType] = []
-    for x in node.inputs:
-        source = x.node
-        memo = source.memo
-        if memo is None or x.index:
-            return False
-        if source not in places:
-            places[source] = -1 - len(buffers)
-            buffers.append(memo[0])
-            types.append(source.types[0])
-        numbers.append(places[source])
-    if not buffers:
-        return False
-    plan = PLANS.get(single_key(node, types, numbers))
-    if plan is None:
-        return False
-    PLANS.stats.calls += 1
-    try:
-        results = plan.run(buffers)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        raise _at_node(error, node) from None
-    object.__setattr__(node, "memo", tuple(results))
-    return True
+# A program seen for the first time runs node by node unless so many of its nodes have no plan yet
+# that compiling it as a whole is quicker: both are about one compilation a plan.
+_FEW_PLANS = 2
 
 
 def _run(web: Web) -> list[Buffer]:
@@ -313,7 +268,7 @@ def _run(web: Web) -> list[Buffer]:
             config.stepwise
             or not 1 < len(web.nodes) <= _MOST_NODES
             or all(node.op.kind == "view" for node in web.nodes)
-            or (not PLANS.seen(web.key) and _missing_plans(web) <= _FEW_PLANS)
+            or (not PLANS.seen(web.key) and missing_plans(web) <= _FEW_PLANS)
         ):
             return run_nodes(web, buffers)
         plan = PLANS.compiled(web.key, lambda: graph_of(web))
@@ -324,123 +279,3 @@ def _run(web: Web) -> list[Buffer]:
             raise
         run_nodes(web, buffers)  # raises the same with the line of the node
         raise
-
-
-# A program seen for the first time runs node by node unless so many of its nodes have no plan yet
-# that compiling it as a whole is quicker: both are about one compilation a plan.
-_FEW_PLANS = 2
-
-
-def _missing_plans(web: Web) -> int:
-    """How many of the single-node plans of a web are not compiled yet."""
-    missing = set()
-    for node, numbers in zip(web.nodes, web.operands, strict=True):
-        places, types = _places(node, numbers)
-        if node.op.kind == "view" and len(types) == 1:
-            continue
-        key = single_key(node, types, [places[n] for n in numbers])
-        if PLANS.get(key) is None:
-            missing.add(key)
-    return len(missing)
-
-
-def _places(node: Node, numbers: Sequence[int]) -> tuple[dict[int, int], list[TensorType]]:
-    """A place for each different operand of a node run alone, and their types."""
-    places: dict[int, int] = {}
-    types: list[TensorType] = []
-    for n, x in zip(numbers, node.inputs, strict=True):
-        if n not in places:
-            places[n] = -1 - len(types)
-            types.append(x.type)
-    return places, types
-
-
-def run_nodes(web: Web, buffers: list[Buffer]) -> list[Buffer]:
-    """The outputs, one node after the other; results are dropped after their last use."""
-    last_use: dict[int, int] = {}
-    for position, numbers in enumerate(web.operands):
-        for n in numbers:
-            if n >= 0:
-                last_use[n // STRIDE] = position
-    kept = {n // STRIDE for n in web.outputs if n >= 0}
-    results: list[Any] = []
-
-    def result(n: int) -> Buffer:
-        return buffers[-1 - n] if n < 0 else results[n // STRIDE][n % STRIDE]
-
-    for position, (node, numbers) in enumerate(zip(web.nodes, web.operands, strict=True)):
-        results.append(_run_node(node, numbers, [result(n) for n in numbers]))
-        for n in numbers:
-            source = n // STRIDE
-            if n >= 0 and last_use[source] == position and source not in kept:
-                results[source] = None
-    return [result(n) for n in web.outputs]
-
-
-def _run_node(node: Node, numbers: Sequence[int], operands: Sequence[Buffer]) -> list[Buffer]:
-    """One node on its own plan; operands given twice are passed once."""
-    places, types = _places(node, numbers)
-    unique = list(dict(zip(numbers, operands, strict=True)).values())
-    if node.op.kind == "view" and len(operands) == 1:
-        return [_view(node, operands[0])]
-    key = single_key(node, types, [places[n] for n in numbers])
-    plan = PLANS.get(key)
-    if plan is None:
-        plan = PLANS.compiled(key, lambda: graph_of(_single_web(node, key, places, numbers)))
-    try:
-        found: list[Buffer] = plan.run(unique)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        raise _at_node(error, node) from None
-    if config.stepwise:
-        check_results(node, operands, found)
-    return found
-
-
-def _single_web(node: Node, key: Any, places: dict[int, int], numbers: Sequence[int]) -> Web:
-    """The web of one node over its distinct operands."""
-    leaves: list[Value] = []
-    for n, x in zip(numbers, node.inputs, strict=True):
-        if -1 - places[n] == len(leaves):
-            leaves.append(x)
-    operands = [tuple([places[n] for n in numbers])]
-    return Web([node], operands, leaves, tuple(range(len(node.types))), key)
-
-
-def _at_node(error: Exception, node: Node) -> Exception:
-    """``error`` with the line that made the node, once."""
-    if not hasattr(error, "location") and node.location is not None and error.args:
-        error.location = node.location  # type: ignore[attr-defined]
-        error.args = (f"{error.args[0]}\n  at {node.location}", *error.args[1:])
-    return error
-
-
-def check_results(node: Node, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
-    """What ``config.verify`` and ``config.debug_nans`` look for."""
-    if config.verify:
-        _verify(node, results)
-    if config.debug_nans:
-        if any(x.dtype.kind in "fc" and np.isnan(x).any() for x in operands):
-            return  # it came in
-        for result in results:
-            if result.dtype.kind in "fc" and np.isnan(result).any():
-                where = tuple(int(i) for i in np.argwhere(np.isnan(result))[0])
-                shown = ", ".join([str(x.type) for x in node.inputs])
-                raise _at_node(
-                    FloatingPointError(
-                        f"{node.op.name}({shown}): made a NaN, the first at {list(where)}, of "
-                        f"operands without (config.debug_nans)"
-                    ),
-                    node,
-                )
-
-
-def _verify(node: Node, results: Sequence[Buffer]) -> None:
-    for result, type in zip(results, node.types, strict=True):
-        if result.shape != type.shape or result.dtype != type.dtype.numpy:
-            raise _at_node(
-                TilegradError(
-                    f"{node.op.name}: inferred {type}, but the kernel gave "
-                    f"{result.dtype}{list(result.shape)}: a fault of tilegrad, please report it"
-                ),
-                node,
-            )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.dtypes import DType, as_dtype, bool_, complex128, float64, int64
+from ..ir.dtypes import DType, as_dtype, bool_, complex128, float64, int64, uint64
 from ..ir.errors import DTypeError
 from ..ir.graph import Value
 from ..ir.location import at_user_line
@@ -30,6 +30,9 @@ _SCALARS = {
     float: intern(TensorType((), float64, True)),
     complex: intern(TensorType((), complex128, True)),
 }
+_NUMPY = {kind: type.dtype.numpy for kind, type in _SCALARS.items()}
+# Python integers beyond int64 are uint64, as in NumPy.
+_LARGE = intern(TensorType((), uint64, True))
 
 
 def shape_dtype(shape: Any, dtype: Any = float64) -> TensorType:
@@ -44,24 +47,26 @@ class Call:
     Attributes
     ----------
     key : list
-        Two calls with the same entries have the same structure and leaf types.
+        Two calls with the same entries have the same structure and leaf types. Types of arrays
+        stand there as the identity of the one interned object of each (:func:`.realize.intern`):
+        it hashes at C speed.
     buffers : list
         One a leaf, in the order of :mod:`.tree`; None for a pending array.
-    pending : list of (int, Array)
-        Pending arrays and their places among the leaves.
     borrowed : list of int
         Places of NumPy arrays that belong to the caller.
+    pending : list of (int, Array)
+        Pending arrays and their places among the leaves.
     unknown : bool
         Whether a leaf is no array at all.
     """
 
     __slots__ = ("borrowed", "buffers", "key", "pending", "unknown")
 
-    def __init__(self, *key: Any) -> None:
-        self.key: list[Any] = list(key)
-        self.buffers: list[Any] = []
+    def __init__(self, key: list[Any], buffers: list[Any], borrowed: list[int]) -> None:
+        self.key = key
+        self.buffers = buffers
+        self.borrowed = borrowed
         self.pending: list[tuple[int, Array]] = []
-        self.borrowed: list[int] = []
         self.unknown = False
 
 
@@ -70,17 +75,22 @@ def collect(x: Any, call: Call) -> None:
     kind = type(x)
     key, buffers = call.key, call.buffers
     if kind is Array:
-        key.append(x._type)
-        if x._buffer is None:
+        buffer = x._buffer
+        if buffer is None:
+            key.append(id(intern(x._type)))
             call.pending.append((len(buffers), x))
-        buffers.append(x._buffer)
+        else:
+            key.append(id(x._type))
+        buffers.append(buffer)
     elif kind in _SCALARS:
-        key.append(kind)
-        buffers.append(np.array(x, _SCALARS[kind].dtype.numpy))
+        try:
+            buffers.append(np.array(x, _NUMPY[kind]))
+            key.append(kind)
+        except OverflowError:
+            buffers.append(np.array(x, _large(x).dtype.numpy))
+            key.append(_LARGE)
     elif kind is np.ndarray:
-        key.append(kind)
-        key.append(x.shape)
-        key.append(x.dtype)
+        key += (kind, x.shape, x.dtype)
         if not (x.flags.carray and x.dtype.isnative):
             x = _readable(x)
         call.borrowed.append(len(buffers))
@@ -105,6 +115,12 @@ def collect(x: Any, call: Call) -> None:
             key.append(spec if spec != NONE else None)
             for leaf in leaves:
                 collect(leaf, call)
+
+
+def _large(x: int) -> TensorType:
+    """The type of a Python integer that int64 does not hold; raises if uint64 does not either."""
+    constant(x)  # the rule for numbers inside of programs, with its message
+    return _LARGE
 
 
 @lru_cache(maxsize=4096)
@@ -137,7 +153,7 @@ def type_of(x: Any, name: str) -> TensorType:
     if kind is Array:
         return x._type  # type: ignore[no-any-return]
     if kind in _SCALARS:
-        return _SCALARS[kind]
+        return _SCALARS[kind] if kind is not int or -(2**63) <= x < 2**63 else _large(x)
     if kind is TensorType:
         return x  # type: ignore[no-any-return]
     if isinstance(x, np.ndarray | np.generic):

@@ -18,9 +18,11 @@ from ..kernels.events import LISTENERS, tell
 from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
 from .config import config
+from .effects import living, perform_again
 from .programs import PlanTable
-from .realize import intern, run_nodes
+from .realize import data_node, intern
 from .rebuild import builder
+from .single import run_nodes
 from .tracing import RUNNING, Trace, placeholder, tracer_error, tracing
 from .tree import paths, put_together, take_apart
 
@@ -54,6 +56,8 @@ class Program:
     inputs, outputs : list of Value
         The arguments' stand-ins, and the results, which may depend on other things that were
         there when the function ran.
+    effects : list of Value
+        Tokens of what the function does besides, in its order.
     is_open : bool
         Whether the results depend on something that is itself being traced or differentiated: the
         program cannot run on its own and serves this one call.
@@ -70,6 +74,7 @@ class Program:
         "_plan",
         "_single",
         "_types",
+        "effects",
         "inputs",
         "is_open",
         "names",
@@ -87,11 +92,13 @@ class Program:
         outputs: list[Value],
         out_spec: Any,
         web: Web,
+        effects: Sequence[Value] = (),
     ) -> None:
         self.title = title
         self.inputs = inputs
         self.names = list(names)
         self.outputs = outputs
+        self.effects = list(effects)
         self.web = web
         self.is_open = bool(web.foreign or web.marks)
         self.used = 0
@@ -133,8 +140,8 @@ class Program:
         return graph_of(self.web, self.names, self.title)
 
     def whole_graph(self) -> Graph:
-        """The program with all its results; captured arrays are further inputs."""
-        web = close(self.outputs, [x.node for x in self.inputs])
+        """The program with all results, then its effects; captured arrays are further inputs."""
+        web = close([*self.outputs, *self.effects], [x.node for x in self.inputs])
         return graph_of(web, self.names, self.title)
 
     def plan(self) -> Any:
@@ -150,6 +157,9 @@ class Program:
         if plan is None:
             plan = self.plan()
         _STATS.calls += 1
+        if self.effects and RUNNING.get():  # they belong to the program that is being traced
+            leaves = zip(buffers, self.inputs, strict=True)
+            return self.splice([data_node(y, x.type).out for y, x in leaves])
         given = [*buffers, *self._hidden] if self._hidden else buffers
         if config.stepwise:  # a view of an argument may come back, while plans fill new arrays
             results = [_own(y, buffers, borrowed) for y in run_nodes(self.web, given)]
@@ -157,17 +167,25 @@ class Program:
             try:
                 results = plan.run(given)
             except (ArithmeticError, LookupError, ValueError):
-                run_nodes(self.web, given)  # raises the same with the line of the node
+                if not self.effects:  # they must not happen twice
+                    run_nodes(self.web, given)  # raises the same with the line of the node
                 raise
+        if self.effects:
+            del results[-len(self.effects) :]
         for i, place in self._forwarded:
             results.insert(i, buffers[place].copy() if place in borrowed else buffers[place])
+        types = self._types
         if self._single:
-            return Array(results[0], None, self._types[0])
-        return self._build([Array(y, None, t) for y, t in zip(results, self._types, strict=True)])
+            return Array(results[0], None, types[0])
+        return self._build([Array(y, None, t) for y, t in zip(results, types, strict=True)])
 
     def splice(self, values: Sequence[Value]) -> Any:
         """The results as part of the web that ``values`` belong to."""
-        replaced = substitute(self.outputs, dict(zip(self.inputs, values, strict=True)))
+        given = dict(zip(self.inputs, values, strict=True))
+        replaced = substitute([*self.outputs, *self.effects], given)
+        if self.effects:
+            replaced, tokens = replaced[: len(self.outputs)], replaced[len(self.outputs) :]
+            perform_again(tokens)
         return put_together(self._out_spec, iter([wrap(x) for x in replaced]))
 
 
@@ -219,7 +237,8 @@ def trace_program(
             output_value(x, f"{title}: {path}") for x, path in zip(leaves, where, strict=True)
         ]
     given = set(inputs)
-    web = close([x for x in outputs if x not in given], [x.node for x in inputs])
+    effects = living(trace.effects, inputs)
+    web = close([*[x for x in outputs if x not in given], *effects], [x.node for x in inputs])
     for node in web.foreign:
         owner = node.param("trace")
         if owner is not None and not owner.active:
@@ -229,7 +248,7 @@ def trace_program(
         # An enclosing trace runs elsewhere: another thread's tracer came in through a closure.
         value = next(x for x in outputs if _reaches(x, web.foreign[0]))
         raise tracer_error(title, value, web.foreign[0])
-    program = Program(name, inputs, names, outputs, out_spec, web)
+    program = Program(name, inputs, names, outputs, out_spec, web, effects)
     program.trace_seconds = time.perf_counter() - start
     return program
 

@@ -44,15 +44,18 @@ class Trace:
         Whether the function still runs.
     captured : dict
         While it runs: NumPy arrays it used, by identity, each with the leaf that holds its data.
+    effects : list of Value
+        Tokens of the effects (:mod:`.effects`) it asked for, in their order.
     location : Location or None
         Where the transformed function was called.
     """
 
-    __slots__ = ("active", "captured", "location", "title")
+    __slots__ = ("active", "captured", "effects", "location", "title")
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.captured: dict[int, tuple[Any, Value]] = {}
+        self.effects: list[Value] = []
         self.active = True
         self.location: Location | None = user_location()
 

@@ -14,6 +14,7 @@ from ..ir.ops.operands import convert
 from ..ir.ops.shape import axis_index, broadcast, moveaxis
 from ..ir.types import TensorType
 from .array import wrap
+from .effects import living, perform_again
 from .marking import argument_names, name_of
 from .signature import lift_leaf, type_of
 from .traced import output_value
@@ -89,7 +90,11 @@ def vmap(
                 output_value(x, f"{title}: {n}") for x, n in zip(out_leaves, out_names, strict=True)
             ]
         out = spread(out_axes, out_spec, f"{title}: out_axes")
-        found = batch(values, places, size)
+        effects = living(trace.effects, places)
+        found = batch([*values, *effects], places, size)
+        if effects:
+            found, tokens = found[: len(values)], found[len(values) :]
+            perform_again([token for token, _ in tokens])
         arrays = [
             wrap(_placed(title, value, axis, place, size, name))
             for (value, axis), place, name in zip(found, out, out_names, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Value
+from ..ir.graph import Node, Value
 from .index import Index, variable
 from .layout import Axes
 
@@ -19,12 +19,18 @@ class Draft:
         self.reduced = reduced  # axes that reduce
         self.axes = axes or tuple(range(len(domain)))  # in the order of the loops
         self.roots: list[Value] = []
-        self.reducing: set[Value] = set()  # roots that reduce; the others are points
+        self.reducing: set[Node] = set()  # roots that reduce; the others are points
+        self.computed: set[Node] = set()  # what its roots compute
         self.length = 0  # values its roots compute, counted one by one
+        self.order = self._order()
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        return (*(d for d in self.axes if d not in self.reduced), *self.reduced)
+    def _order(self) -> tuple[int, ...]:
+        return (*[d for d in self.axes if d not in self.reduced], *self.reduced)
+
+    def reduce(self, reduced: tuple[int, ...]) -> None:
+        """Make loops of the last axes reduction loops."""
+        self.reduced = reduced
+        self.order = self._order()
 
     def indices(self) -> tuple[Index, ...]:
         """Loop variables by axis of the domain; loops are numbered outer first."""
@@ -39,4 +45,4 @@ class Draft:
 
     def reduces(self, root: Value) -> bool:
         """Whether a root is a result of the reduction loop."""
-        return root in self.reducing
+        return root.node in self.reducing

@@ -27,12 +27,18 @@ def choose_orders(
         if not by_loops and node.op.name != "dot":
             fixed.update(node.inputs)  # a library sees these
     orders: dict[Value, Axes] = {}
+    turned: set[Node] = set()  # nodes that may be computed from what lies in another order
     for node in nodes:
+        if node.op.name != "transpose" and not any(x.node in turned for x in node.inputs):
+            continue
         v = node.out
-        if node.op.kind == "elementwise" and v in realization and v not in fixed and v.ndim > 1:
+        if node not in realization.nodes:
+            turned.add(node)
+        elif node.op.kind == "elementwise" and v not in fixed and v.ndim > 1:
             order = _preferred(v, realization, orders)
             if strides_of(v, order) != strides_of(v, None):
                 orders[v] = order
+                turned.add(node)
     return orders
 
 

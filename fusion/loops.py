@@ -18,15 +18,20 @@ from typing import Any
 from ..ir.dtypes import DType
 from ..ir.graph import Literal, Node, Op, Value
 from ..ir.records import record
+from ..ir.types import GROWING
 from .index import Index
 
 __all__ = [
     "Buffer",
+    "Carry",
     "HostCall",
     "Instruction",
     "MatMul",
     "Nest",
+    "Part",
     "Reduction",
+    "Region",
+    "Rows",
     "Scan",
     "Schedule",
     "ScratchRow",
@@ -37,12 +42,16 @@ __all__ = [
 ]
 
 
+FIRST_ROWS = 16  # of a tape
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """``size`` elements of memory in C order.
 
     ``kind`` is ``input`` (position ``slot`` of the graph's inputs), ``output``, ``constant``
-    (position ``slot`` among the schedule's constants) or ``temporary``.
+    (position ``slot`` among the schedule's constants) or ``temporary``. A *tape* has the leading
+    extent ``GROWING``; its size is that of the first rows that are made room for.
     """
 
     number: int
@@ -55,15 +64,19 @@ class Buffer:
     def size(self) -> int:
         total = 1
         for extent in self.shape:
-            total *= extent
+            total *= FIRST_ROWS if extent == GROWING else extent
         return total
 
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
+    @property
+    def is_tape(self) -> bool:
+        return self.shape[:1] == (GROWING,)
+
     def __str__(self) -> str:
-        extents = ",".join(map(str, self.shape))
+        extents = ",".join(["?" if n == GROWING else str(n) for n in self.shape])
         return f"b{self.number}: {self.dtype.short}[{extents}] {self.kind}"
 
 
@@ -289,7 +302,115 @@ class HostCall:
         return [f"host {outs} = {self.node.op.name}({args})  # {self.reason}"]
 
 
-Step = Nest | Tile | MatMul | HostCall
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A program inside a region.
+
+    Its temporaries lie at ``offsets`` of the region's scratch; ``links`` are pairs (buffer outside,
+    buffer inside) of the same memory.
+    """
+
+    schedule: Schedule
+    offsets: dict[int, int]
+    links: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """What an iteration hands to the next one, in turns in ``result`` and at byte ``slot`` of the
+    scratch; the first one reads ``initial``. ``slot`` is -1 where the body updates it in place.
+
+    ``read`` and ``written`` are buffers of the body, ``tested`` one of the condition (or -1).
+    """
+
+    initial: int
+    result: int
+    slot: int
+    nbytes: int
+    read: int
+    written: int
+    tested: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Row ``i`` of the buffer ``outside`` is the buffer ``inside`` of iteration ``i``."""
+
+    outside: int
+    inside: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A ``cond``, ``loop`` or ``while`` node that runs without leaving native code.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        The branches; the body; the condition and the body.
+    operands, results : tuple of int
+        Buffers of the node.
+    scratch : int
+        Buffer in which the parts have their temporaries.
+    count : int
+        Buffer of the number of a branch or of trips; -1: there is one branch, or ``length`` trips.
+    index, holds : int
+        Bytes of the scratch: the number of the iteration, the value of the condition.
+    trips : int
+        Buffer that gets the number of trips; -1: nobody asks.
+    limit : int
+        Most trips; -1: no limit. Then ``errors`` are reported: too many trips, no memory for a
+        tape, a tape shorter than the loop that reads it.
+    """
+
+    kind: str
+    node: Node
+    parts: tuple[Part, ...]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    scratch: int
+    count: int = -1
+    length: int = -1
+    reverse: bool = False
+    index: int = -1
+    holds: int = -1
+    trips: int = -1
+    limit: int = -1
+    errors: tuple[int, int, int] = (-1, -1, -1)
+    carries: tuple[Carry, ...] = ()
+    sequences: tuple[Rows, ...] = ()
+    records: tuple[Rows, ...] = ()
+
+    def text(self) -> list[str]:
+        lines = [self._headline()]
+        for c in self.carries:
+            how = "in place" if c.slot < 0 else "in turns"
+            lines.append(f"  carry b{c.result} from b{c.initial}: {c.read} -> {c.written}, {how}")
+        lines += [f"  row of b{r.outside}: reads {r.inside}" for r in self.sequences]
+        lines += [f"  row of b{r.outside}: writes {r.inside}" for r in self.records]
+        for k, part in enumerate(self.parts):
+            name = f"branch {k}" if self.kind == "cond" else "body"
+            if self.kind == "while" and k == 0:
+                name = "condition"
+            links = ", ".join(f"{inside} is b{outside}" for outside, inside in part.links)
+            lines.append(f"  {name}{': ' if links else ''}{links}")
+            lines.extend("    " + line for line in part.schedule.text().split("\n"))
+        return lines
+
+    def _headline(self) -> str:
+        outs = ", ".join(f"b{b}" for b in self.results)
+        if self.kind == "cond":
+            which = f"b{self.count}" if self.count >= 0 else "0"
+            return f"branch {which} for {outs}"
+        trips = f"b{self.count}" if self.count >= 0 else str(self.length)
+        if self.kind == "while":
+            trips = "while" if self.limit < 0 else f"while, at most {self.limit} times,"
+            return f"loop {trips} for {outs}"
+        return f"loop {trips} times{' down' if self.reverse else ''} for {outs}"
+
+
+Step = Nest | Tile | MatMul | HostCall | Region
 
 
 @dataclass(frozen=True, slots=True)

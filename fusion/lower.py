@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
+from ..ir.collector import no_collection
 from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
@@ -14,6 +16,7 @@ from .draft import Draft
 from .index import linearize
 from .layout import choose_orders, strides_of
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Schedule, Step, Store
+from .order import Waits, latest, order_of
 from .own_loops import place_update, scan_nest, scatter_nest, window_nest
 from .realize import is_loop_dot, is_product, is_small_update, native_scatter, realize, weight
 from .record import Recorder, is_inlined_leaf
@@ -35,38 +38,57 @@ def lower(graph: Graph) -> Schedule:
     then realized too, when recomputing costs more than writing and reading them.
     """
     extra: dict[Value, str] = {}
+    ordered = order_of(graph, lambda g, nodes: realize(g, nodes, {}).reasons)
     for last in (False, False, True):
-        lowering = Lowering(graph, extra)
-        schedule = lowering.run()
+        lowering = Lowering(ordered.graph, ordered.nodes, extra, ordered.waits)
+        lowering.place_all()
         shared = {} if last else lowering.recomputed()
         if not shared:
             break
         extra.update(shared)
-    return schedule
+    return lowering.schedule()
+
+
+@dataclass(slots=True)
+class Reads:
+    """How a root is computed: nodes read from memory at the element that is being computed
+    (``near``) and at others (``far``), nodes computed at that element and at others."""
+
+    near: set[Node]
+    far: set[Node]
+    inside: set[Node]
+    away: set[Node]
+
+    @property
+    def length(self) -> int:
+        return len(self.near) + len(self.far) + len(self.inside) + len(self.away)
 
 
 _POINTWISE = ("gather", "dynamic_slice", "dynamic_update_slice", "iota")
 
 
 class Lowering:
-    def __init__(self, graph: Graph, extra: dict[Value, str]) -> None:
+    """One round: the realized values of a graph in drafts of nests, recorded when asked for."""
+
+    def __init__(
+        self, graph: Graph, nodes: Sequence[Node], extra: dict[Value, str], waits: Waits
+    ) -> None:
         self.graph = graph
-        self.nodes = graph.nodes()
-        self.realization = realize(graph, self.nodes, extra)
+        self.nodes = nodes
+        self.waits = waits
+        self.realization = realize(graph, nodes, extra)
         self.orders = choose_orders(graph, self.nodes, self.realization)
         self.buffers: list[Buffer] = []
         self.numbers: dict[Value, int] = {}
+        self.stored: set[Node] = set()  # nodes of values that have numbers and are loaded
         self.constants: list[Literal] = []
         self.errors: list[tuple[type[Exception], str]] = []
         self.drafts: list[Draft | RawNest | Step] = []
-        self.home: dict[Value, int] = {}  # position of the draft that computes a value
+        self.home: dict[Node, int] = {}  # position of the draft that computes a node
         self.outputs = set(graph.outputs)
-        self.users: dict[Value, list[Node]] = {}
-        for node in self.nodes:
-            for v in dict.fromkeys(node.inputs):
-                self.users.setdefault(v, []).append(node)
-        self.products: dict[Value, Value] = {}  # contractions as products to be summed
-        self.recorded: list[set[Value]] = []  # values computed by each nest
+        self.products: dict[Node, Value] = {}  # contractions as products to be summed
+        self.recorded: list[set[Node]] = []  # nodes computed by each nest that is no draft
+        self._strides: dict[Value, tuple[int, ...]] = {}
 
     # -- buffers --------------------------------------------------------------------------------
 
@@ -79,11 +101,25 @@ class Lowering:
                 kind, slot = "constant", len(self.constants)
                 self.constants.append(v.node.param("literal"))
             self.buffers.append(Buffer(found, kind, v.dtype, v.shape, slot))
+            if not is_inlined_leaf(v.node):
+                self.stored.add(v.node)
         return found
 
     def strides(self, v: Value) -> tuple[int, ...]:
         """Element strides of a value in its buffer."""
-        return strides_of(v, self.orders.get(v))
+        found = self._strides.get(v)
+        if found is None:
+            found = self._strides[v] = strides_of(v, self.orders.get(v))
+        return found
+
+    @cached_property
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for v in dict.fromkeys(node.inputs):
+                found.setdefault(v, []).append(node)
+        return found
 
     def report(self, kind: type[Exception], message: str) -> int:
         entry = (kind, message)
@@ -93,16 +129,21 @@ class Lowering:
 
     # -- the whole ------------------------------------------------------------------------------
 
-    def run(self) -> Schedule:
+    def place_all(self) -> None:
+        """Give every realized value its buffer and a place in a draft or step."""
         for slot, node in enumerate(self.graph.inputs):
             number = self.buffer(node.out)
             self.buffers[number] = replace(self.buffers[number], kind="input", slot=slot)
-        for node in self.nodes:
+        placed = [node for node in self.nodes if node in self.realization.nodes]
+        for node in placed:
             for v in node.outputs:
                 if v in self.realization:
                     self.buffer(v)
-        for node in self.nodes:
+        for node in placed:
             self.place(node)
+
+    def schedule(self) -> Schedule:
+        """Record the drafts; join nests into tiles."""
         raw = [self.finish(d) if isinstance(d, Draft) else d for d in self.drafts]
         outputs = self._outputs()
         shared = {b.number for b in self.buffers if b.kind != "temporary"}
@@ -132,7 +173,7 @@ class Lowering:
 
     def place(self, node: Node) -> None:
         name, kind = node.op.name, node.op.kind
-        if not any(v in self.realization for v in node.outputs) or name in ("constant", "input"):
+        if name in ("constant", "input"):
             return
         if not any(v.size for v in node.outputs) and name != "scatter":
             return
@@ -164,15 +205,14 @@ class Lowering:
             )
 
     def add_step(self, step: RawNest | Step, node: Node) -> None:
+        self.home[node] = len(self.drafts)
         self.drafts.append(step)
-        for v in node.outputs:
-            self.home[v] = len(self.drafts) - 1
 
     def realize_now(self, v: Value, reason: str) -> int:
         """Give ``v`` (a value made during lowering, or one not realized so far) a buffer."""
-        if v not in self.realization or v not in self.home:
+        if v not in self.realization or v.node not in self.home:
             if v not in self.realization:
-                self.realization.reasons[v] = reason
+                self.realization.ask(v, reason)
             number = self.buffer(v)
             if v.node.op.name not in ("constant", "input"):
                 self.place_loop(v, v.shape, ())
@@ -183,7 +223,7 @@ class Lowering:
         """A contraction as the sum of products: the product over all axes, reduced."""
         product = _broadcast_product(node)
         axes = tuple(range(node.types[0].ndim, product.ndim))
-        self.products[node.out] = product
+        self.products[node] = product
         self.place_loop(node.out, product.shape, axes)
 
     def place_loop(self, root: Value, domain: tuple[int, ...], reduced: tuple[int, ...]) -> None:
@@ -191,55 +231,78 @@ class Lowering:
         if root.size == 0:
             return
         draft = Draft(domain, reduced, self.orders.get(root) if not reduced else None)
-        reads, length = self.reads(root)
-        needs = max((self.home.get(v, -1) for v in reads), default=-1)
-        chosen = self._nest_for(draft, reads, length, needs)
+        read = self.reads(root)
+        chosen = self._nest_for(draft, read)
         if chosen < 0:
             self.drafts.append(draft)
             chosen = len(self.drafts) - 1
         target = self.drafts[chosen]
         assert isinstance(target, Draft)
         target.roots.append(root)
-        target.length += length
+        target.length += read.length
+        if 0 not in domain:
+            target.computed |= read.inside
+            target.computed |= read.away
         if reduced:
-            target.reduced = reduced
-            target.reducing.add(root)
-        self.home[root] = chosen
+            target.reduce(reduced)
+            target.reducing.add(root.node)
+        self.home[root.node] = chosen
 
-    def reads(self, root: Value) -> tuple[dict[Value, bool], int]:
-        """What a root reads from memory, and how many values it computes.
-
-        The flag of a read tells whether it is only read at the element that is being computed.
-        """
-        body = self._body(root)
-        found: dict[Value, bool] = {}
-        seen: set[tuple[Value, bool]] = set()
-        stack = [(body, True)]
+    def reads(self, root: Value) -> Reads:
+        """What a root reads from memory, and what it computes itself."""
+        node, stored = root.node, self.stored
+        inside: set[Node] = set()  # computed at the element that the nest computes
+        away: set[Node] = set()  # computed at another one
+        outer: list[Node] = []  # where a walk leaves the element
+        near: set[Node] = set()
+        far: set[Node] = set()
+        stack = [self._body(root).node]
         while stack:
-            v, here = stack.pop()
-            if (v, here) in seen:
+            n = stack.pop()
+            if n in inside or n in near:
                 continue
-            seen.add((v, here))
-            if v is not root and v in self.numbers and not is_inlined_leaf(v.node):
-                found[v] = found.get(v, True) and here
+            if n in stored and n is not node:
+                near.add(n)
                 continue
-            inside = here and v.node.op.kind == "elementwise"
-            stack.extend((x, inside) for x in v.node.inputs)
-        return found, len(seen)
+            inside.add(n)
+            (stack if n.op.kind == "elementwise" else outer).extend([x.node for x in n.inputs])
+        while outer:
+            n = outer.pop()
+            if n in away or n in far:
+                continue
+            if n in stored and n is not node:
+                far.add(n)
+                continue
+            away.add(n)
+            outer.extend([x.node for x in n.inputs])
+        return Reads(near, far, inside, away)
 
-    def _nest_for(self, draft: Draft, reads: dict[Value, bool], length: int, needs: int) -> int:
+    def _nest_for(self, draft: Draft, read: Reads) -> int:
         """Position of a nest with the same loops whose results are all that a root waits for."""
+        home = self.home
+        needs = -1
+        for nodes in (read.near, read.far):
+            for n in nodes:
+                needs = max(needs, home.get(n, -1))
+        if self.waits:
+            needs = max(needs, latest(self.waits, (*read.inside, *read.away), home))
+        longest = LONGEST_TAPE - read.length
         earliest = max(needs, 0, len(self.drafts) - 32)
         for position in range(len(self.drafts) - 1, earliest - 1, -1):
             target = self.drafts[position]
-            if not isinstance(target, Draft) or target.length + length > LONGEST_TAPE:
+            if not isinstance(target, Draft) or target.length > longest:
                 continue
             if target.domain != draft.domain or target.order != draft.order:
                 continue
             if target.reduced != draft.reduced and not _may_mix(target, draft):
                 continue
-            own = [v for v in reads if self.home.get(v) == position]
-            if all(reads[v] and not target.reduces(v) for v in own):
+            if position > needs:
+                return position
+            # It computes some of what the root reads: at the same element, and points only.
+            own = [n for n in read.near if home.get(n) == position]
+            if not target.reducing.intersection(own) and not any(
+                home.get(n) == position for n in read.far
+            ):
                 return position
         return -1
 
@@ -261,8 +324,8 @@ class Lowering:
 
     def _body(self, root: Value) -> Value:
         """What is evaluated in the innermost loop for a root."""
-        if root in self.products:
-            return self.products[root]
+        if root.node in self.products:
+            return self.products[root.node]
         if root.node.op.kind == "reduction":
             return root.node.inputs[0]
         return root
@@ -294,27 +357,35 @@ class Lowering:
                 stores.append(Store(self.buffer(root), index, number))
         extents = tuple(draft.domain[d] for d in draft.order)
         nest = Nest(extents, tuple(recorder.tape), tuple(stores), tuple(reductions))
-        self.recorded.append(recorder.computed())
         return RawNest(nest, len(draft.reduced))
 
     # -- sharing --------------------------------------------------------------------------------
 
     def recomputed(self) -> dict[Value, str]:
         """Inlined values that several nests compute and whose work is worth a buffer."""
-        times: dict[Value, int] = {}
-        for values in self.recorded:
-            for v in values:
-                if v not in self.realization:
-                    times[v] = times.get(v, 0) + 1
+        stored = self.realization.nodes
+        times: dict[Node, int] = {}
+        for nodes in (*self.recorded, *(d.computed for d in self.drafts if isinstance(d, Draft))):
+            for node in nodes:
+                times[node] = times.get(node, 0) + 1
         work: dict[Node, int] = {}
         found: dict[Value, str] = {}
         for node in self.nodes:
-            v = node.out
-            inputs = [x for x in node.inputs if x not in self.realization and x not in found]
-            work[node] = min(weight(node) + sum(work.get(x.node, 0) for x in inputs), 10_000)
-            costly = work[node] >= SHARED_WORK and v.node.op.kind != "view" and v.size > 1
-            if costly and times.get(v, 0) > 1:
-                found[v] = f"computed in {times[v]} nests"
+            if node in stored:
+                continue  # read from memory, so no work to who reads it
+            total = weight(node)
+            for x in node.inputs:
+                total += work.get(x.node, 0)
+            total = min(total, 10_000)
+            if (
+                total >= SHARED_WORK
+                and times.get(node, 0) > 1
+                and node.op.kind != "view"
+                and node.types[0].size > 1
+            ):
+                found[node.out] = f"computed in {times[node]} nests"
+            else:
+                work[node] = total
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .loops import HostCall, MatMul, Nest, Schedule, Step, Tile
+from .loops import HostCall, MatMul, Nest, Region, Schedule, Step, Tile
 
 __all__ = ["MemoryPlan", "plan_memory", "reads", "writes"]
 
@@ -30,6 +30,8 @@ def reads(step: Step) -> set[int]:
         return set().union(*(reads(nest) for nest in step.nests))
     if isinstance(step, MatMul):
         return {step.x.buffer, step.y.buffer}
+    if isinstance(step, Region):
+        return set(step.operands)
     return set(step.arguments)
 
 
@@ -42,12 +44,17 @@ def writes(step: Step) -> set[int]:
         return set().union(*(writes(nest) for nest in step.nests))
     if isinstance(step, MatMul):
         return {step.c.buffer}
+    if isinstance(step, Region):
+        return {*step.results, step.scratch}
     assert isinstance(step, HostCall)
     return set(step.results)
 
 
 def plan_memory(schedule: Schedule) -> MemoryPlan:
-    """First fit over the steps in order: a place is free after the last step that reads it."""
+    """First fit over the steps in order: a place is free after the last step that reads it.
+
+    Tapes have no place here: they grow in memory of their own.
+    """
     scratch = {s.buffer for t in schedule.steps if isinstance(t, Tile) for s in t.scratch}
     last: dict[int, int] = {}
     for k, step in enumerate(schedule.steps):
@@ -63,7 +70,8 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
         for number in sorted(writes(step)):
             if number in offsets or number in scratch:
                 continue
-            if schedule.buffers[number].kind != "temporary":
+            buffer = schedule.buffers[number]
+            if buffer.kind != "temporary" or buffer.is_tape:
                 continue
             need = _rounded(schedule.buffers[number].nbytes)
             for place, (offset, size) in enumerate(free):

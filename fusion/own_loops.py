@@ -53,13 +53,13 @@ def place_update(node: Node, nest: MakeNest, lowering: Lowering) -> None:
         lowering.add_step(_copy_nest(source, out, lowering), node)
     if node.inputs[1].size:
         lowering.add_step(nest(node, lowering), node)
-    lowering.home[out] = len(lowering.drafts) - 1
+    lowering.home[node] = len(lowering.drafts) - 1
 
 
 def _may_take_over(source: Value, node: Node, lowering: Lowering) -> bool:
     """Whether an update is the last use of its operand, but for what the update reads."""
     number = lowering.numbers.get(source, -1)
-    if number < 0 or lowering.buffers[number].kind != "temporary" or source not in lowering.home:
+    if number < 0 or lowering.buffers[number].kind != "temporary" or source.node not in lowering.home:
         return False
     if lowering.orders.get(source) != lowering.orders.get(node.out):
         return False

@@ -139,10 +139,18 @@ class Realization:
 
     def __init__(self) -> None:
         self.reasons: dict[Value, str] = {}
+        # Their nodes: of several results all are realized or none.
+        self.nodes: set[Node] = set()
 
     def add(self, v: Value, reason: str) -> None:
+        """Realize a value unless it is a leaf without memory."""
         if v not in self.reasons and not is_inlined_leaf(v.node):
-            self.reasons[v] = reason
+            self.ask(v, reason)
+
+    def ask(self, v: Value, reason: str) -> None:
+        """Realize a value, whatever it is; the first reason counts."""
+        self.reasons.setdefault(v, reason)
+        self.nodes.add(v.node)
 
     def __contains__(self, v: Value) -> bool:
         return v in self.reasons
@@ -152,19 +160,21 @@ def realize(graph: Graph, nodes: Sequence[Node], extra: dict[Value, str]) -> Rea
     """Apply the rules; ``extra`` are values that a caller wants realized, with its reasons."""
     result = Realization()
     for node in graph.inputs:
-        result.reasons[Value(node, 0)] = "input"
+        result.ask(Value(node), "input")
     for v in graph.outputs:
-        result.reasons.setdefault(v, "output of the graph")
+        result.ask(v, "output of the graph")
     for v, reason in extra.items():
         result.add(v, reason)
     for node in nodes:
-        _by_kind(node, result)
+        if node.op.kind != "elementwise":
+            _by_kind(node, result)
     places = _places(nodes)
     inlined: dict[Node, frozenset[int]] = {}
     work: dict[Node, int] = {}
     for node in nodes:
-        _by_size(node, result, inlined, work)
-        if places.get(node, 0) > 1 and work[node] >= EXPENSIVE and node.op.kind == "elementwise":
+        effort = _by_size(node, result, inlined, work)
+        work[node] = effort
+        if effort >= EXPENSIVE and places.get(node, 0) > 1 and node.op.kind == "elementwise":
             result.add(node.out, "expensive and read at several places")
     return result
 
@@ -174,18 +184,20 @@ def _places(nodes: Sequence[Node]) -> dict[Node, int]:
     direct: set[Node] = set()
     count: dict[Node, int] = {}
     for node in nodes:
-        for v in node.inputs:
-            if node.op.kind == "view" and node.op.name != "broadcast":
+        op = node.op
+        if op.kind == "view" and op.name != "broadcast":
+            for v in node.inputs:
                 count[v.node] = count.get(v.node, 0) + 1
-            elif v.node not in direct:
-                direct.add(v.node)
-                count[v.node] = count.get(v.node, 0) + 1
+        else:
+            direct.update([v.node for v in node.inputs])
+    for read in direct:
+        count[read] = count.get(read, 0) + 1
     return count
 
 
 def _by_kind(node: Node, result: Realization) -> None:
     kind, name = node.op.kind, node.op.name
-    if kind == "elementwise" or name in ("input", "iota"):
+    if name in ("input", "iota"):
         return
     if name == "constant":
         result.add(node.out, "constant array")
@@ -211,7 +223,7 @@ def _by_kind(node: Node, result: Realization) -> None:
             result.add(output, f"result of {name}")
         for v in node.inputs:
             base = under_transposes(v) if name == "dot" else v
-            result.reasons.setdefault(base, f"operand of {name}")
+            result.ask(base, f"operand of {name}")
 
 
 def _repeated(node: Node) -> list[tuple[Value, int]]:
@@ -227,34 +239,46 @@ def _repeated(node: Node) -> list[tuple[Value, int]]:
 
 def _by_size(
     node: Node, result: Realization, inlined: dict[Node, frozenset[int]], work: dict[Node, int]
-) -> None:
+) -> int:
     """Bound what is inlined, and do not repeat expensive work along a broadcast axis.
 
     ``inlined`` holds a number for each node below at each place where it is read: a node under two
-    different views counts twice, since it is computed twice.
+    different views counts twice, since it is computed twice. Returns the work of one element.
     """
-
-    def below(v: Value) -> frozenset[int]:
-        if v in result:
-            return frozenset()
-        found = inlined.get(v.node, frozenset())
-        if node.op.kind == "elementwise":
-            return found
-        return frozenset([hash((number, id(node))) for number in found])
-
-    for x, times in _repeated(node):
-        if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
-            result.add(x, "expensive and repeated along an axis")
-    merged = frozenset().union(*(below(v) for v in node.inputs)) if node.inputs else frozenset()
+    stored, moves = result.nodes, node.op.kind != "elementwise"
+    if moves:
+        for x, times in _repeated(node):
+            if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
+                result.add(x, "expensive and repeated along an axis")
+    place = hash((id(node),))  # well mixed: places are told apart by the numbers on the way
+    below = [inlined.get(v.node, _NOTHING) for v in node.inputs if v.node not in stored]
+    merged = _merged(below, place if moves else 0)
     while len(merged) >= MOST_INLINED:
         largest = max(
-            (v for v in node.inputs if v not in result), key=lambda v: len(below(v)), default=None
+            (v for v in node.inputs if v.node not in stored),
+            key=lambda v: len(inlined.get(v.node, _NOTHING)),
+            default=None,
         )
-        if largest is None:
+        if largest is None or is_inlined_leaf(largest.node):
             break
         result.add(largest, f"more than {MOST_INLINED} operations in one expression")
-        merged = frozenset().union(*(below(v) for v in node.inputs))
-    inlined[node] = merged | {id(node)}
-    work[node] = weight(node) + sum(
-        0 if v in result else min(work.get(v.node, 0), 10_000) for v in node.inputs
-    )
+        below = [inlined.get(v.node, _NOTHING) for v in node.inputs if v.node not in stored]
+        merged = _merged(below, place if moves else 0)
+    total = weight(node)
+    for v in node.inputs:
+        if v.node not in stored:
+            total += min(work.get(v.node, 0), 10_000)
+    if node not in stored:
+        inlined[node] = merged | {place}
+    return total
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+def _merged(below: Sequence[frozenset[int]], moved: int) -> frozenset[int]:
+    """What is inlined in all operands; read through a view, which gives new places."""
+    if not below:
+        return _NOTHING
+    merged = below[0].union(*below[1:]) if len(below) > 1 else below[0]
+    return frozenset([number ^ moved for number in merged]) if moved else merged

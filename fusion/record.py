@@ -68,9 +68,9 @@ class Recorder:
         self._known: dict[Instruction, int] = {}
         self.expressions: dict[int, Index] = {}  # integers that are functions of loop variables
 
-    def computed(self) -> set[Value]:
-        """Values whose elements the tape computes or loads."""
-        return {Value(node, index) for node, index, _, _ in self._values}
+    def computed(self) -> set[Node]:
+        """Nodes whose elements the tape computes or loads."""
+        return {node for node, _, _, _ in self._values}
 
     def emit(self, instruction: Instruction) -> int:
         """Number of the instruction, recorded once."""

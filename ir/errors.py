@@ -6,6 +6,7 @@ Every message says what was expected, what came, where (the user's own line), an
 from __future__ import annotations
 
 __all__ = [
+    "CheckError",
     "ConvergenceError",
     "DTypeError",
     "RetraceWarning",
@@ -36,6 +37,20 @@ class TracerError(TilegradError, TypeError):
     the argument static, or move the code out of the function. The same class reports arrays that
     outlive the trace they belong to.
     """
+
+
+class CheckError(TilegradError, AssertionError):
+    """A condition that the program checks at run time (``debug.check``) does not hold.
+
+    Attributes
+    ----------
+    values : tuple
+        What was given to be shown, as NumPy arrays: positional values, then those by keyword.
+    """
+
+    def __init__(self, message: str, values: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.values = values
 
 
 class ConvergenceError(TilegradError, RuntimeError):

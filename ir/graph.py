@@ -41,7 +41,7 @@ class Op:
         Name in graph text.
     kind : str
         Mathematical family; decides how the op is batched, fused and tested. One of
-        ``leaf elementwise reduction cumulative view index dot sort linalg``.
+        ``leaf elementwise reduction cumulative view index dot sort linalg region``.
     infer : callable
         ``infer(*operand_types, **params) -> TensorType`` (or a tuple of them). Raises
         ``ShapeError`` or ``DTypeError`` on bad operands.

@@ -9,6 +9,7 @@ import numpy as np
 
 from .errors import TilegradError
 from .graph import Graph, Node, Value, toposort
+from .types import GROWING
 
 __all__ = ["interpret", "interpret_graph"]
 
@@ -107,7 +108,10 @@ def _check_types(node: Node, arrays: Sequence[Array]) -> None:
             f"{node.op.name}: expected {len(node.types)} results, the reference gave {len(arrays)}"
         )
     for array, t in zip(arrays, node.types, strict=True):
-        if array.shape != t.shape or array.dtype != t.dtype.numpy:
+        shape = array.shape
+        if t.shape[:1] == (GROWING,) and shape:
+            shape = (GROWING, *shape[1:])
+        if shape != t.shape or array.dtype != t.dtype.numpy:
             got = f"{array.dtype}{list(array.shape)}"
             operands = ", ".join(str(x.type) for x in node.inputs)
             params = ", ".join(f"{k}={v!r}" for k, v in node.params)

@@ -20,6 +20,7 @@ __all__ = [
     "at_user_line",
     "location_of",
     "one_place",
+    "own_places",
     "user_location",
     "user_place",
 ]
@@ -58,12 +59,15 @@ _OWN: dict[str, bool] = {}
 _FIXED: ContextVar[Place | None] = ContextVar("tilegrad_place", default=None)
 
 
-def user_place() -> Place | None:
-    """The innermost frame that is not tilegrad's own or NumPy's dispatch."""
+def user_place(depth: int = 1) -> Place | None:
+    """The innermost frame that is not tilegrad's own or NumPy's dispatch.
+
+    The ``depth`` frames that end with the caller's are known to be our own.
+    """
     fixed = _FIXED.get()
     if fixed is not None:
         return fixed
-    frame = sys._getframe(1)
+    frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         filename = code.co_filename
@@ -89,6 +93,16 @@ def one_place() -> Iterator[None]:
         _FIXED.reset(token)
 
 
+@contextlib.contextmanager
+def own_places() -> Iterator[None]:
+    """Nodes made meanwhile are of their own lines again: a function of the user's runs."""
+    token = _FIXED.set(None)
+    try:
+        yield
+    finally:
+        _FIXED.reset(token)
+
+
 def location_of(place: Place | None) -> Location | None:
     """The line of source of a place."""
     if place is None:
@@ -102,11 +116,8 @@ def location_of(place: Place | None) -> Location | None:
 
 def user_location() -> Location | None:
     """The line of the user's innermost frame, also within :func:`one_place`."""
-    token = _FIXED.set(None)
-    try:
+    with own_places():
         return location_of(user_place())
-    finally:
-        _FIXED.reset(token)
 
 
 _E = TypeVar("_E", bound=Exception)

@@ -17,7 +17,7 @@ from .dtypes import ALL, DType
 from .errors import TilegradError
 from .graph import Graph, Literal, Node, Value
 from .ops import OPS
-from .types import TensorType
+from .types import GROWING, TensorType
 
 __all__ = ["ParseError", "parse"]
 
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
       | (?P<nan>nan\(0x[0-9a-f]+\))
       | (?P<number>-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|inf\b))
       | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
-      | (?P<mark>[()\[\]{},:=~<])""",
+      | (?P<mark>[()\[\]{},:=~<?])""",
     re.VERBOSE,
 )
 _DTYPES = {d.short: d for d in ALL}
@@ -272,6 +272,8 @@ class _Parser:
         return TensorType(shape, dtype, self.skip("~"))
 
     def extent(self) -> int:
+        if self.skip("?"):
+            return GROWING
         if not self.token.isdigit():
             self.fail("an extent")
         return int(self.advance())

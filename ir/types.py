@@ -7,9 +7,12 @@ from math import prod
 from .dtypes import DType
 from .records import record
 
-__all__ = ["Shape", "TensorType", "describe"]
+__all__ = ["GROWING", "Shape", "TensorType", "describe"]
 
 Shape = tuple[int, ...]
+
+# The leading extent of a tape: what a loop of unknown length records. See ops/regions.py.
+GROWING = -1
 
 
 @record()
@@ -37,7 +40,7 @@ class TensorType:
         return prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
-        extents = ",".join(map(str, self.shape))
+        extents = ",".join(["?" if n == GROWING else str(n) for n in self.shape])
         return f"{self.dtype.short}[{extents}]{'~' if self.weak else ''}"
 
 

@@ -91,8 +91,9 @@ def _fault(graph: Graph, node: Node, allow_data: bool) -> str | None:
             hash(param)
         except TypeError:
             return f"param {name!r} is not hashable: {param!r}"
-        if type(param) is Graph:
-            verify(param, allow_data=allow_data)
+        for region in param if type(param) is tuple else (param,):
+            if type(region) is Graph:
+                verify(region, allow_data=allow_data)
         if (
             type(param) is Literal
             and len(param.data) != TensorType(param.shape, param.dtype).nbytes

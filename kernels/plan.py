@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
 from ..ir.dtypes import DType
 from ..ir.graph import Graph
-from .cpu.blas import matmul_frame
+from .cpu.blas import calls_blas, matmul_frame
 from .cpu.library import fill
 from .cpu.openblas import thread_control
 from .events import LISTENERS, tell
@@ -28,6 +29,9 @@ __all__ = ["Plan", "compile_graph"]
 
 Array = np.ndarray[Any, Any]
 SMALL = 64 * 1024  # bytes that a call may take from the allocator without a thought
+empty = np.empty
+_BYTE = np.dtype(np.uint8)
+_NOTHING = empty(0, _BYTE)  # the arena of plans without temporaries
 
 
 def compile_graph(graph: Graph) -> Plan:
@@ -37,6 +41,42 @@ def compile_graph(graph: Graph) -> Plan:
     start = time.perf_counter()
     schedule = lower(graph)
     return Plan(schedule, time.perf_counter() - start)
+
+
+class ShortCall:
+    """The calls of a plan that is nothing but native steps over small results, on one thread.
+
+    Most calls of scripts are such, and their arithmetic takes less time than finding out what there
+    is to do: so it is found out once.
+    """
+
+    __slots__ = ("_arena", "_call", "_constants", "_first", "_last", "_plan", "_specs", "_table")
+
+    def __init__(self, plan: Plan, table: Array, first: int, last: int) -> None:
+        assert plan.code is not None
+        self._plan = weakref.proxy(plan)
+        self._call = plan.code.call
+        self._table, self._first, self._last = table, first, last
+        self._specs = [(shape, dtype) for shape, dtype, _ in plan._result_specs]
+        self._arena = plan.memory.size
+        self._constants = plan.constant_arrays
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """What :meth:`Plan.run` does."""
+        if LISTENERS:
+            return self._plan.run(arrays)  # type: ignore[no-any-return]
+        arena = empty(self._arena, _BYTE) if self._arena else _NOTHING
+        specs = self._specs
+        if len(specs) == 1:
+            results = [empty(*specs[0])]
+        else:
+            results = [empty(shape, dtype) for shape, dtype in specs]
+        word = self._call(
+            self._table, self._first, self._last, arena, 0, 1, *arrays, *results, *self._constants
+        )
+        if word:
+            self._plan._raise(word)
+        return results
 
 
 class Plan:
@@ -61,16 +101,16 @@ class Plan:
             self.seconds["code"] = time.perf_counter() - start
             self.seconds.update(self.code.seconds)
         self._segments = list(self._find_segments())
-        self._is_small = (
+        self.short: ShortCall | None = None
+        if (
             self._only_results
             and not self.uses_blas
             and len(self._segments) == 1
             and type(self._segments[0]) is tuple
             and all(nbytes <= SMALL for *_, nbytes in self._result_specs)
             and self.memory.size <= SMALL
-        )
-        if self._is_small:
-            self._small_call = (self._make_table(1), *self._segments[0])
+        ):
+            self.short = ShortCall(self, self._make_table(1), *self._segments[0])
 
     # -- layout ---------------------------------------------------------------------------------
 
@@ -98,7 +138,8 @@ class Plan:
         self.functions: list[Form | DType] = []
         self.calls: list[list[tuple[int, tuple[int, ...]]]] = []
         self._numbers: dict[Any, int] = {}
-        self.uses_blas = any(isinstance(s, MatMul) for s in self.schedule.steps)
+        products = [s.dtype for s in self.schedule.steps if isinstance(s, MatMul)]
+        self.uses_blas = any(map(calls_blas, products))
         for step in self.schedule.steps:
             if isinstance(step, HostCall):
                 continue
@@ -172,8 +213,8 @@ class Plan:
         IndexError, ZeroDivisionError
             As the ops of the graph say, for elements out of their domain.
         """
-        if self._is_small and threads == 1 and not LISTENERS:
-            return self._run_small(arrays)
+        if self.short is not None and threads == 1 and not LISTENERS:
+            return self.short.run(arrays)
         if LISTENERS:
             self._tell()
         results = [new_array(*spec) for spec in self._result_specs]
@@ -199,17 +240,6 @@ class Plan:
                 self._run_on_host(segment, arrays, results, arena, threads)
         self._arenas.append(arena)
         return results if self._only_results else self._outputs(arrays, results)
-
-    def _run_small(self, arrays: Sequence[Array]) -> list[Array]:
-        """The same for what is nothing but native steps over small results."""
-        results = [np.empty(shape, dtype) for shape, dtype, _ in self._result_specs]
-        arena = np.empty(self.memory.size, np.uint8)
-        word = self.code.call(  # type: ignore[union-attr]
-            *self._small_call, arena, 0, 1, *arrays, *results, *self.constant_arrays
-        )
-        if word:
-            self._raise(word)
-        return results
 
     def _tell(self) -> None:
         """What one run does, for those who count."""

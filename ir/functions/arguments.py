@@ -13,13 +13,15 @@ from ..errors import DTypeError, ShapeError
 from ..graph import Value
 from ..location import at_user_line
 from ..ops.operands import as_value, common_dtype, convert, inexact_operands
-from ..ops.shape import axis_index
+from ..ops.shape import axis_index, reshape
 from ..types import Shape
 from .concrete import concrete
 
 __all__ = [
     "as_inexact",
+    "as_line",
     "axes_of",
+    "axis_or_none",
     "fail",
     "keep_axes",
     "one_axis",
@@ -89,14 +91,40 @@ def one_axis(name: str, axis: Any, ndim: int) -> int:
     return axis_index(name, static_int(name, "axis", axis), ndim)
 
 
-def axes_of(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """``axis`` (None: all, an integer or a tuple) counted from the front, in increasing order."""
+def axis_or_none(name: str, axis: Any, ndim: int) -> int | None:
+    """``axis`` counted from the front; None for all elements: also for 0 and -1 of a 0-d operand.
+
+    NumPy's ``argmax`` and the reductions of its ufuncs take those (``np.sum(3.0, axis=-1)``), its
+    ``mean``, ``median`` and their like refuse them.
+    """
+    if axis is None:
+        return None
+    place = axis_index(name, static_int(name, "axis", axis), ndim or 1)
+    return place if ndim else None
+
+
+def axes_of(name: str, axis: Any, ndim: int, *, scalar: bool = False) -> tuple[int, ...]:
+    """``axis`` (None: all, an integer or a tuple) counted from the front, in increasing order.
+
+    With ``scalar`` 0 and -1 name no axis of a 0-d operand, see :func:`axis_or_none`.
+    """
     if axis is None:
         return tuple(range(ndim))
+    if scalar and not ndim and not isinstance(axis, Iterable):
+        axis_or_none(name, axis, ndim)
+        return ()
     axes = tuple(axis_index(name, d, ndim) for d in static_ints(name, "axis", axis))
     if len(set(axes)) != len(axes):
         fail(ShapeError(f"{name}: expected distinct axes, got {axis} for {ndim} axes"))
     return tuple(sorted(axes))
+
+
+def as_line(x: Value, axis: Any) -> Value:
+    """``x``, or the one element of a 0-d ``x`` along an axis, if one is asked for.
+
+    What NumPy's ``cumsum``, ``argsort`` and ``repeat`` do (its ``sort`` and ``partition`` do not).
+    """
+    return x if x.ndim or axis is None else reshape(x, (1,))
 
 
 def keep_axes(shape: Shape, axes: Iterable[int]) -> Shape:

@@ -35,7 +35,7 @@ from ..ops.leaves import constant
 from ..ops.operands import as_value, convert
 from ..ops.shape import broadcast_to, reshape
 from ..ops.slicing import pad, slice_axis
-from .arguments import as_inexact, fail, one_axis, promoted, static_float, static_int
+from .arguments import as_inexact, as_line, fail, one_axis, promoted, static_float, static_int
 from .indexing import take
 from .joining import concatenate
 from .manipulation import ravel
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def _running(op: Any, name: str, a: Any, axis: Any, dtype: Any, reverse: bool = False) -> Value:
-    x = as_value(a)
+    x = as_line(as_value(a), axis)
     if dtype is not None:
         x = convert(x, dtype)
     if axis is None:
@@ -101,7 +101,7 @@ def logcumsumexp(a: Any, axis: Any = None, *, reverse: bool = False) -> Value:
 def _cumulative(
     function: Any, name: str, x: Any, axis: Any, dtype: Any, first: int | None
 ) -> Value:
-    value = as_value(x)
+    value = as_line(as_value(x), 0)
     if axis is None:
         if value.ndim != 1:
             fail(ShapeError(f"{name}: expected an axis for {value.type}, got None"))

@@ -27,7 +27,7 @@ from ..ops.scatter import scatter
 from ..ops.selection import maximum, minimum, where
 from ..ops.shape import broadcast_to, reshape, transpose
 from ..ops.slicing import flip, pad, slice_
-from .arguments import fail, one_axis
+from .arguments import as_line, fail, one_axis
 from .keys import Key, checked_index, read_key, traced_mask
 
 __all__ = [
@@ -254,7 +254,7 @@ def take(
     >>> tg.take(tg.asarray([1.0, 2.0, 4.0]), tg.asarray([0, -1, 9]), mode="fill", fill_value=0.0)
     Array([1., 4., 0.], dtype=float64)
     """
-    x = as_value(a)
+    x = as_line(as_value(a), axis)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     d = one_axis("take", axis, x.ndim)

@@ -17,6 +17,7 @@ from ..ops.slicing import concat as _concat
 from ..ops.slicing import slice_axis
 from ..types import describe
 from .arguments import (
+    as_line,
     fail,
     one_axis,
     promoted,
@@ -263,7 +264,7 @@ def tile(A: Any, reps: Any) -> Value:
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Value:
     """Each element repeated: as often as ``repeats`` (an integer, or one for each element) says."""
-    value = as_value(a)
+    value = as_line(as_value(a), axis)
     if axis is None:
         value, axis = ravel(value), 0
     d = one_axis("repeat", axis, value.ndim)

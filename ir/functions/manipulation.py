@@ -137,7 +137,7 @@ def squeeze(a: Any, axis: Any = None) -> Value:
     if axis is None:
         axes: Sequence[int] = [d for d, n in enumerate(value.shape) if n == 1]
     else:
-        axes = axes_of("squeeze", axis, value.ndim)
+        axes = axes_of("squeeze", axis, value.ndim, scalar=True)
     return views.squeeze(value, axes)
 
 

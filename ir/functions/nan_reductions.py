@@ -10,7 +10,7 @@ from ..graph import Value
 from ..ops import any_, eq, isnan, le, logical_not, sum_
 from ..ops import where as select
 from ..ops.operands import as_value, convert
-from .arguments import axes_of, fail
+from .arguments import axes_of, axis_or_none, fail
 from .concrete import known
 from .reductions import amax, amin, argmax, argmin, mean, prod, std, sum, var
 
@@ -41,6 +41,8 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Value:
     """Mean over ``axis`` of what is not NaN; NaN if nothing is left."""
     x, mask = _valid(a)
+    if x.ndim == 0 and axis != ():  # NumPy: also where its mean refuses
+        axis = axis_or_none("nanmean", axis, 0)
     return mean(x, axis, dtype, keepdims=keepdims, where=mask)
 
 
@@ -48,6 +50,8 @@ def _nan_variance(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, correction: Any, root: bool
 ) -> Value:
     x, mask = _valid(a)
+    if x.ndim == 0 and axis != ():
+        axis = axis_or_none("nanvar", axis, 0)
     ddof = ddof if correction is None else correction
     result = (std if root else var)(x, axis, dtype, ddof, keepdims=keepdims, where=mask)
     if mask is None:
@@ -89,7 +93,8 @@ def _nan_extremum(find: Any, fill: float, a: Any, axis: Any, keepdims: bool) -> 
     result: Value = find(x if mask is None else select(mask, x, fill), axis, keepdims=keepdims)
     if mask is None:
         return result
-    return select(any_(mask, axes_of("nanmax", axis, x.ndim), keepdims), result, math.nan)
+    found = any_(mask, axes_of("nanmax", axis, x.ndim, scalar=True), keepdims)
+    return select(found, result, math.nan)
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
@@ -107,7 +112,7 @@ def _nan_argument(name: str, a: Any, axis: Any, keepdims: bool) -> Value:
     largest = name == "nanargmax"
     if mask is None:
         return (argmax if largest else argmin)(x, axis, keepdims=keepdims)
-    data = known(any_(mask, axes_of(name, axis, x.ndim)))
+    data = known(any_(mask, axes_of(name, axis, x.ndim, scalar=True)))
     if data is not None and not data.all():
         fail(ValueError(f"{name}: expected a number in each slice, got only NaN"))
     # a NaN must not win beside true infinities: look for the extremum among what is valid

@@ -34,7 +34,7 @@ from ..ops.leaves import constant
 from ..ops.operands import as_value, convert
 from ..ops.reductions import wide
 from ..ops.shape import broadcast_to, squeeze
-from .arguments import axes_of, fail, keep_axes, one_axis
+from .arguments import axes_of, axis_or_none, fail, keep_axes
 
 __all__ = [
     "all",
@@ -103,7 +103,7 @@ def sum(
     Array([4., 6.], dtype=float64)
     """
     x = _masked(_typed(as_value(a), dtype), where, 0)
-    total = _typed(sum_(x, axes_of("sum", axis, x.ndim), keepdims), dtype)
+    total = _typed(sum_(x, axes_of("sum", axis, x.ndim, scalar=True), keepdims), dtype)
     return total if initial is None else _typed(total + initial, dtype)
 
 
@@ -118,7 +118,7 @@ def prod(
 ) -> Value:
     """Product over ``axis``; the derivative needs no division and is exact with zeros."""
     x = _masked(_typed(as_value(a), dtype), where, 1)
-    total = _typed(_prod(x, axes_of("prod", axis, x.ndim), keepdims), dtype)
+    total = _typed(_prod(x, axes_of("prod", axis, x.ndim, scalar=True), keepdims), dtype)
     return total if initial is None else _typed(total * initial, dtype)
 
 
@@ -129,7 +129,7 @@ def _extremum(name: str, a: Any, axis: Any, keepdims: bool, initial: Any, where:
         if initial is None:
             fail(ValueError(f"{name}: expected an initial value together with where"))
         x = select(where, x, initial)
-    axes = axes_of(name, axis, x.ndim)
+    axes = axes_of(name, axis, x.ndim, scalar=True)
     if initial is None:
         return reduce(x, axes, keepdims)
     if _extent(x, axes) == 0:
@@ -163,31 +163,31 @@ min = amin
 def any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Value:
     """Whether an element over ``axis`` is true (not zero)."""
     x = _masked(convert(as_value(a), bool_), where, False)
-    return any_(x, axes_of("any", axis, x.ndim), keepdims)
+    return any_(x, axes_of("any", axis, x.ndim, scalar=True), keepdims)
 
 
 def all(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Value:
     """Whether every element over ``axis`` is true (not zero)."""
     x = _masked(convert(as_value(a), bool_), where, True)
-    return all_(x, axes_of("all", axis, x.ndim), keepdims)
+    return all_(x, axes_of("all", axis, x.ndim, scalar=True), keepdims)
 
 
 def argmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     """The place of the first NaN or else of the first maximum (of the flattened array: None)."""
     x = as_value(a)
-    return _argmax(x, None if axis is None else one_axis("argmax", axis, x.ndim), keepdims)
+    return _argmax(x, axis_or_none("argmax", axis, x.ndim), keepdims)
 
 
 def argmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     """The place of the first NaN or else of the first minimum (of the flattened array: None)."""
     x = as_value(a)
-    return _argmin(x, None if axis is None else one_axis("argmin", axis, x.ndim), keepdims)
+    return _argmin(x, axis_or_none("argmin", axis, x.ndim), keepdims)
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:
     """How many elements over ``axis`` are not zero."""
     x = as_value(a)
-    return sum_(convert(x, bool_), axes_of("count_nonzero", axis, x.ndim), keepdims)
+    return sum_(convert(x, bool_), axes_of("count_nonzero", axis, x.ndim, scalar=True), keepdims)
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Value:

@@ -11,7 +11,7 @@ from ..ops import sort as _sort
 from ..ops import take_along_axis, top_k
 from ..ops.operands import as_value
 from ..ops.shape import reshape
-from .arguments import fail, one_axis, static_int, static_ints
+from .arguments import as_line, fail, one_axis, static_int, static_ints
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "top_k", "topk"]
 
@@ -56,7 +56,7 @@ def argsort(
     descending: bool = False,
 ) -> Value:
     """The int64 places that sort ``a`` along ``axis``; equal elements keep their order."""
-    x, d = _line("argsort", a, axis, kind, order)
+    x, d = _line("argsort", as_line(as_value(a), axis), axis, kind, order)
     return _argsort(x, d, descending)
 
 
@@ -75,7 +75,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Value:
 
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Value:
     """The places of :func:`partition`."""
-    x, d = _line("argpartition", a, axis, None, None)
+    x, d = _line("argpartition", as_line(as_value(a), axis), axis, None, None)
     _check_kth("argpartition", kth, x.shape[d])
     return _argsort(x, d)
 

@@ -103,7 +103,7 @@ def logsumexp(
     if b is not None:
         x, factor = inexact_operands("logsumexp", x, b)
         x = where(eq(factor, 0), -math.inf, x)
-    axes = axes_of("logsumexp", axis, x.ndim)
+    axes = axes_of("logsumexp", axis, x.ndim, scalar=True)
     shift = _shift(x, axes)
     shift = where(isfinite(shift), shift, 0.0)
     terms = exp(x - shift)
@@ -136,7 +136,7 @@ def softmax(x: Any, axis: Any = -1) -> Value:
     from .reductions import sum as total
 
     value = _real("softmax", x)
-    axes = axes_of("softmax", axis, value.ndim)
+    axes = axes_of("softmax", axis, value.ndim, scalar=True)
     terms = exp(value - _shift(value, axes))
     return terms / total(terms, axis=axes, keepdims=True)
 
@@ -146,7 +146,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Value:
     from .reductions import sum as total
 
     value = _real("log_softmax", x)
-    axes = axes_of("log_softmax", axis, value.ndim)
+    axes = axes_of("log_softmax", axis, value.ndim, scalar=True)
     shifted = value - _shift(value, axes)
     return shifted - log(total(exp(shifted), axis=axes, keepdims=True))
 

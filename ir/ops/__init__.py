@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from . import arithmetic, leaves, linear_algebra, operands, operators, shape
+from . import (
+    arithmetic,
+    checkpoint,
+    custom,
+    host,
+    leaves,
+    linear_algebra,
+    operands,
+    operators,
+    regions,
+    shape,
+)
 from .arithmetic import add, div, mul, neg, sub
 from .comparison import eq, ge, gt, isfinite, isinf, isnan, le, lt, ne
 from .complexes import complex_, conj, imag, real
@@ -46,10 +57,14 @@ from .trigonometric import acos, asin, atan, atan2, cos, sin, tan
 __all__ = [
     "OPS",
     "arithmetic",
+    "checkpoint",
+    "custom",
+    "host",
     "leaves",
     "linear_algebra",
     "operands",
     "operators",
+    "regions",
     "shape",
     "abs_",
     "acos",

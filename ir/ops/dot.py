@@ -19,7 +19,7 @@ from .reductions import wide, wide_numpy
 from .registry import register
 from .shape import Axes, axis_index, broadcast_to, moveaxis, reshape, squeeze, transpose
 
-__all__ = ["DOT", "dot", "matmul", "outer", "tensordot", "vecdot"]
+__all__ = ["DOT", "contracted_with_units", "dot", "matmul", "outer", "tensordot", "vecdot"]
 
 Pair = tuple[Axes, Axes]
 
@@ -142,6 +142,38 @@ def _dot_batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]
     if axes[0] is None:
         at += len(_free(moved[0].ndim, contract[0], batch[0]))
     return make(DOT, moved, contract=contract, batch=batch), at
+
+
+def contracted_with_units(node: Node, place: int) -> tuple[Value, int] | None:
+    """A contraction of one operand with each unit tensor in turn: the other operand itself.
+
+    Parameters
+    ----------
+    node : Node
+        A ``dot`` whose operand ``place`` stands for every unit tensor of its shape, in C order.
+
+    Returns
+    -------
+    (Value, int) or None
+        The results along a new axis, and that axis; None if not all axes of the operand are
+        contracted, so that there is more to do than to pick elements.
+
+    Notes
+    -----
+    The zeros of a unit tensor are strong: an infinity or NaN reaches the unit that picks it, and no
+    other, as the derivative by that one element has it.
+    """
+    contract = node.param("contract")
+    other, mine, theirs = node.inputs[1 - place], contract[place], contract[1 - place]
+    if not mine or len(mine) != node.inputs[place].ndim:
+        return None
+    if len(mine) == 1:
+        return other, theirs[0]
+    picked = [theirs[mine.index(d)] for d in range(len(mine))]
+    free = _free(other.ndim, theirs)
+    ordered = transpose(other, [*picked, *free])
+    count = prod(other.shape[d] for d in picked)
+    return reshape(ordered, (count, *(other.shape[d] for d in free))), 0
 
 
 def _dot_samples(rng: Any, dtype: Any) -> Any:

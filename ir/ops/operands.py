@@ -18,7 +18,7 @@ from ..graph import Value, make
 from ..location import at_user_line
 from ..types import Shape, TensorType, describe
 from .domains import between, with_params
-from .leaves import CONSTANT, constant, number_key
+from .leaves import CONSTANT, constant
 from .registry import register
 from .shape import broadcast_to
 
@@ -227,7 +227,8 @@ def number_like(x: Any, type: TensorType) -> Value | None:
     if (kind is not float and kind is not int) or type.weak:
         return None
     dtype = type.dtype
-    key = (number_key(x), type.shape, dtype)
+    # What number_key tells apart, as the part of one flat key: eager code asks for each operation.
+    key = (kind, x or str(x), type.shape, dtype)
     found = _NUMBERS.get(key)
     if found is None:
         scalar = constant(x)

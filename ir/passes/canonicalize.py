@@ -15,6 +15,7 @@ import numpy as np
 from ..dtypes import DType
 from ..graph import Graph, Literal, Node, Value, make
 from ..ops.arithmetic import DIV, MUL
+from ..ops.custom import CUSTOM_CALL, values_of
 from ..ops.leaves import CONSTANT
 from ..ops.shape import BROADCAST, RESHAPE, TRANSPOSE
 from ..rewrite import rewrite_graph
@@ -27,10 +28,16 @@ Rule = Callable[[Node], "Value | None"]
 def canonicalize(graph: Graph) -> Graph:
     """``graph`` with views collapsed and operations without effect dropped.
 
-    For programs that are not differentiated any more: ``alias`` and ``stop_gradient``, which matter
-    to transforms alone, go.
+    For programs that are not differentiated any more: ``alias``, ``hold``, ``stop_gradient`` and
+    ``custom_call``, which matter to transforms alone, go.
     """
-    return rewrite_graph(graph, _simplest)
+    return rewrite_graph(graph, _without_rules)
+
+
+def _without_rules(node: Node) -> Value | tuple[Value, ...] | None:
+    if node.op is CUSTOM_CALL:
+        return values_of(node) or None
+    return _simplest(node)
 
 
 def _simplest(node: Node) -> Value | None:
@@ -326,6 +333,8 @@ def _concat_nothing(node: Node) -> Value | None:
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "alias": (_drop,),
+    "hold": (_drop,),
+    "checkpoint_name": (_drop,),
     "stop_gradient": (_drop,),
     "convert": (_convert_nothing, _convert_constant, _convert_twice),
     "neg": (_twice,),

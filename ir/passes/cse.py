@@ -10,15 +10,15 @@ from ..rewrite import rewrite_graph
 
 __all__ = ["eliminate_common_subexpressions"]
 
-# Equal by name and type only: who they are is their identity.
-_BY_IDENTITY = frozenset({"input", "data"})
+# Equal by name and type only: who they are is their identity. Effects happen each by itself.
+_BY_IDENTITY = frozenset({"input", "data", "effect"})
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:
     """Each distinct (op, operands, params, types) is computed once.
 
     Operands are compared by identity (after their own merging), params and literals by bits: the
-    constants ``0.0`` and ``-0.0``, or two NaNs of different payload, stay two. All ops are pure:
+    constants ``0.0`` and ``-0.0``, or two NaNs of different payload, stay two. Ops are pure:
     random bits are functions of their key, so what merges is equal. ``x + y`` and ``y + x`` stay
     two: their NaNs may differ.
     """

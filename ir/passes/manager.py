@@ -15,6 +15,7 @@ from ..verify import verify
 from .canonicalize import canonicalize
 from .cse import eliminate_common_subexpressions
 from .fold import Evaluate, evaluate_exactly, fold
+from .inline import inline
 
 __all__ = ["PASSES", "Dump", "Pass", "dump_to_stderr", "optimize", "passes_with", "run_passes"]
 
@@ -46,6 +47,7 @@ class Pass:
 def passes_with(evaluate: Evaluate = evaluate_exactly) -> tuple[Pass, ...]:
     """The standard passes in their order, folding with ``evaluate``."""
     return (
+        Pass("inline", inline, "bitwise", "replace checkpoints by what they hold"),
         Pass("canonicalize", canonicalize, "bitwise", "collapse views, drop what does nothing"),
         Pass("fold", lambda graph: fold(graph, evaluate), "bitwise", "compute constants now"),
         Pass("cse", eliminate_common_subexpressions, "bitwise", "compute equal nodes once"),

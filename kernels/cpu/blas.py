@@ -1,9 +1,10 @@
-"""Matrix products through the BLAS that SciPy ships, called by address from native code.
+"""Matrix products as steps of a plan: our own, or the BLAS that SciPy ships, called by address.
 
-Its arguments are Fortran's, all by reference, integers 32 bits wide.
+Products of float32 and float64 are ours where the processor has fused multiply-add (:mod:`.gemm`);
+the others go to BLAS, whose arguments are Fortran's: all by reference, integers 32 bits wide.
 
-A large product is computed in panels of rows or columns, which our own threads share, while BLAS
-itself runs on one thread (:func:`.openblas.thread_control`). The panels depend on the shape alone,
+A large product is computed in panels of rows or columns, which our own threads share; BLAS then
+runs on one thread (:func:`.openblas.thread_control`). The panels depend on the shape alone,
 so the bits do not depend on how many threads there are; and BLAS never waits for a thread of its
 own that the system has not scheduled.
 """
@@ -20,9 +21,10 @@ from ..llvm.addressing import SIGNATURE
 from ..llvm.calls import call_address
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
+from .gemm import emit_product, has_product, product_frame
 from .openblas import routine_address
 
-__all__ = ["emit_matmul", "matmul_frame", "panels"]
+__all__ = ["blas_frame", "calls_blas", "emit_matmul", "matmul_frame", "panels"]
 
 _ROUTINES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 _I32, _I8 = ir.IntType(32), ir.IntType(8)
@@ -52,8 +54,19 @@ def panels(step: MatMul) -> tuple[int, int, int]:
     return count, step.rows, each
 
 
+def calls_blas(dtype: DType) -> bool:
+    """Whether products of this dtype go to BLAS."""
+    return not has_product(dtype)
+
+
 def matmul_frame(step: MatMul) -> tuple[int, ...]:
-    """The frame of a matrix product: buffers, batch strides, shapes, leading dimensions, address.
+    """The frame of a matrix product, ours or the library's."""
+    cut = panels(step)
+    return blas_frame(step, cut) if calls_blas(step.dtype) else product_frame(step, cut)
+
+
+def blas_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
+    """Buffers, batch strides, shapes, leading dimensions, address, panels.
 
     BLAS stores matrices by columns, so ``c = x @ y`` by rows is asked for as ``c' = y' x'``; an
     operand with unit column stride is then passed as it is, one with unit row stride transposed.
@@ -68,7 +81,7 @@ def matmul_frame(step: MatMul) -> tuple[int, ...]:
     trans_x, lead_x = layout(step.x.strides, step.rows, step.inner)
     trans_y, lead_y = layout(step.y.strides, step.inner, step.columns)
     size = step.dtype.itemsize
-    count, rows, columns = panels(step)
+    count, rows, columns = cut
     by_rows = columns == step.columns
     return (
         *(step.x.buffer, step.y.buffer, step.c.buffer),
@@ -86,6 +99,8 @@ def matmul_frame(step: MatMul) -> tuple[int, ...]:
 
 def emit_matmul(module: Any, name: str, dtype: DType) -> Any:
     """A step function for matrix products of one dtype; iterations are panels, batch by batch."""
+    if not calls_blas(dtype):
+        return emit_product(module, name, dtype)
     function = ir.Function(module, SIGNATURE, name)
     function.linkage = "internal"
     buffers, frame, low, high = function.args

@@ -16,8 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.dtypes import as_dtype
 from ...ir.ops.linear_algebra import not_positive_definite, singular_triangle
-from .routines import Argument, call_routine, integer, letter, number
+from .blocks import block_routine
+from .gemm import has_product
+from .openblas import routine_address
+from .routines import Argument, call_routine, integer, letter, letters, number, word
 
 __all__ = ["cholesky", "triangular_solve"]
 
@@ -31,6 +35,8 @@ _ABOVE = np.triu(np.ones((_SQUARE, _SQUARE), bool), 1)
 PANEL = 128
 # Columns of a block of the factorization, and the extent from which it is worth pieces.
 BLOCK, LARGE = 256, 640
+# Extent from which products of our own do most of the work (:mod:`.blocks`).
+BLOCKED = 128
 # Multiplications above which waking other threads pays.
 WORTHWHILE = 200_000
 
@@ -77,19 +83,26 @@ def _factored(matrices: Array, threads: int) -> Array:
     """Factor each matrix by itself; LAPACK's ``info`` of each."""
     count, n, _ = matrices.shape
     info = np.zeros(count, np.int32)
+    place = Argument(matrices.ctypes.data, matrices.strides[0])
+    found = Argument(info.ctypes.data, info.itemsize)
+    routine, arguments = _PREFIX[matrices.dtype.name] + "potrf", (letter("U"), integer(n), place)
+    arguments = (*arguments, integer(n), found)
+    if _by_blocks(n, matrices.dtype):
+        library = [word(routine_address(routine[0] + name)) for name in ("potrf", "trsm")]
+        routine = block_routine("factor", matrices.dtype.name)
+        arguments = (*library, integer(n), place, found)
     call_routine(
-        _PREFIX[matrices.dtype.name] + "potrf",
-        (
-            *(letter("U"), integer(n)),
-            Argument(matrices.ctypes.data, matrices.strides[0]),
-            integer(n),
-            Argument(info.ctypes.data, info.itemsize),
-        ),
+        routine,
+        arguments,
         count,
         1,
         threads if count * n**3 > 3 * WORTHWHILE else 1,
     )
     return info
+
+
+def _by_blocks(n: int, dtype: np.dtype[Any]) -> bool:
+    return n >= BLOCKED and has_product(as_dtype(dtype))
 
 
 def _factored_by_blocks(matrix: Array, threads: int) -> int:
@@ -170,7 +183,7 @@ def triangular_solve(
         out[...] = b
     solutions = out.reshape(len(matrices), n, -1)
     solve = _solve_one if solutions.shape[2] == 1 else _solve
-    triangle, diagonal = letter("U" if lower else "L"), letter("U" if unit_diagonal else "N")
+    triangle, diagonal = "U" if lower else "L", "U" if unit_diagonal else "N"
     solve(triangle, transpose, diagonal, matrices, solutions, threads)
     if turned:
         np.conjugate(out, out=out)
@@ -179,9 +192,9 @@ def triangular_solve(
 
 
 def _solve(
-    triangle: Argument,
+    triangle: str,
     transpose: bool,
-    diagonal: Argument,
+    diagonal: str,
     matrices: Array,
     solutions: Array,
     threads: int,
@@ -190,15 +203,25 @@ def _solve(
     size = matrices.itemsize
     n, sides = solutions.shape[1:]
     each, extents = _panels(sides)
+    width = Argument(extents.ctypes.data, 0, extents.itemsize)
+    matrix = Argument(matrices.ctypes.data, n * n * size)
+    right = Argument(solutions.ctypes.data, n * sides * size, each * size)
+    routine: str | int
+    if has_product(as_dtype(matrices.dtype)):
+        routine = block_routine("solve", matrices.dtype.name)
+        down = (triangle == "U") != transpose
+        form = letters("".join(chr(flag) for flag in (transpose, diagonal == "U", down)))
+        arguments: tuple[Argument, ...] = (
+            *(form, integer(n), matrix, right, integer(sides), width),
+        )
+    else:
+        routine = _PREFIX[matrices.dtype.name] + "trsm"
+        forms = [letter(c) for c in ("R", triangle, "T" if transpose else "N", diagonal)]
+        one = number(1, matrices.dtype)
+        arguments = (*forms, width, integer(n), one, matrix, integer(n), right, integer(sides))
     call_routine(
-        _PREFIX[matrices.dtype.name] + "trsm",
-        (
-            *(letter("R"), triangle, letter("T" if transpose else "N"), diagonal),
-            *(Argument(extents.ctypes.data, 0, extents.itemsize), integer(n)),
-            number(1, matrices.dtype),
-            *(Argument(matrices.ctypes.data, n * n * size), integer(n)),
-            *(Argument(solutions.ctypes.data, n * sides * size, each * size), integer(sides)),
-        ),
+        routine,
+        arguments,
         len(matrices),
         len(extents),
         threads if len(matrices) * n * n * sides > WORTHWHILE else 1,
@@ -206,9 +229,9 @@ def _solve(
 
 
 def _solve_one(
-    triangle: Argument,
+    triangle: str,
     transpose: bool,
-    diagonal: Argument,
+    diagonal: str,
     matrices: Array,
     solutions: Array,
     threads: int,
@@ -222,7 +245,8 @@ def _solve_one(
     call_routine(
         _PREFIX[matrices.dtype.name] + "trsv",
         (
-            *(triangle, letter("N" if transpose else "T"), diagonal, integer(n)),
+            *(letter(c) for c in (triangle, "N" if transpose else "T", diagonal)),
+            integer(n),
             *(Argument(matrices.ctypes.data, n * n * size), integer(n)),
             *(Argument(solutions.ctypes.data, n * size), integer(1)),
         ),

@@ -27,7 +27,7 @@ from ..machine import Code, compile_entry
 from ..pool import pool_address
 from .openblas import routine_address, thread_control
 
-__all__ = ["Argument", "call_routine", "integer", "letter", "number"]
+__all__ = ["Argument", "call_routine", "integer", "letter", "letters", "number", "word"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,13 +47,25 @@ class Argument(NamedTuple):
 @cache
 def letter(c: str) -> Argument:
     """A character."""
-    return _kept(np.frombuffer(c.encode(), np.uint8))
+    return letters(c)
+
+
+@cache
+def letters(text: str) -> Argument:
+    """Several characters one behind the other."""
+    return _kept(np.frombuffer(text.encode(), np.uint8))
 
 
 @cache
 def integer(n: int) -> Argument:
     """A Fortran integer."""
     return _kept(np.array([n], np.int32))
+
+
+@cache
+def word(n: int) -> Argument:
+    """An integer of 64 bits: an address, say."""
+    return _kept(np.array([n], np.int64))
 
 
 @cache
@@ -72,14 +84,14 @@ def _kept(array: Array) -> Argument:
 
 
 def call_routine(
-    name: str, arguments: Sequence[Argument], groups: int, pieces: int, threads: int
+    name: str | int, arguments: Sequence[Argument], groups: int, pieces: int, threads: int
 ) -> None:
     """Call a routine for every piece of every group, in any order.
 
     Parameters
     ----------
-    name : str
-        Without Fortran's underscore: ``dpotrf``.
+    name : str or int
+        Without Fortran's underscore: ``dpotrf``. Or the address of a routine like it.
     arguments : sequence of Argument
     groups, pieces : int
         How many groups there are, and pieces in each.
@@ -90,7 +102,14 @@ def call_routine(
     get, set_ = thread_control() if pool else (0, 0)
     table = np.array(arguments, np.int64)
     _code(len(arguments)).call(
-        routine_address(name), table, pieces, groups * pieces, pool, threads, get, set_
+        name if isinstance(name, int) else routine_address(name),
+        table,
+        pieces,
+        groups * pieces,
+        pool,
+        threads,
+        get,
+        set_,
     )
 
 

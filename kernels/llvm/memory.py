@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...ir.dtypes import DType, int64
+from ...ir.dtypes import DType, bool_, int64
 from .handler import LLVMHandler, Typed, llvm_type
 
 __all__ = [
@@ -99,6 +99,8 @@ def _call(h: LLVMHandler, name: str, result: Any, operands: list[Any]) -> Any:
 
 def _wide(h: LLVMHandler, mask: Any) -> Any:
     """A lane mask with each lane doubled, for interleaved complex data."""
+    if mask is None:
+        return None
     places = [k // 2 for k in range(2 * h.width)]
     return _shuffle(h, mask, mask, places)
 
@@ -110,6 +112,8 @@ def _shuffle(h: LLVMHandler, x: Any, y: Any, places: list[int]) -> Any:
 
 def _masked_load(h: LLVMHandler, place: Any, typ: Any, align: int, mask: Any) -> Any:
     pointer = h.builder.inttoptr(place, POINTER)
+    if mask is None:
+        return h.builder.load(pointer, typ=typ, align=align)
     return _call(
         h,
         f"llvm.masked.load.{_name(typ)}.p0",
@@ -120,6 +124,9 @@ def _masked_load(h: LLVMHandler, place: Any, typ: Any, align: int, mask: Any) ->
 
 def _masked_store(h: LLVMHandler, place: Any, value: Any, align: int, mask: Any) -> None:
     pointer = h.builder.inttoptr(place, POINTER)
+    if mask is None:
+        h.builder.store(value, pointer, align=align)
+        return
     _call(
         h,
         f"llvm.masked.store.{_name(value.type)}.p0",
@@ -129,7 +136,10 @@ def _masked_store(h: LLVMHandler, place: Any, value: Any, align: int, mask: Any)
 
 
 def load_row(h: LLVMHandler, place: Any, dtype: DType, mask: Any) -> Element:
-    """``width`` consecutive elements; lanes outside ``mask`` are 0 and not touched."""
+    """``width`` consecutive elements; lanes outside ``mask`` are 0 and not touched.
+
+    Here and below a mask of None stands for all lanes.
+    """
     if dtype.is_complex:
         real = dtype.real
         typ = llvm_type(real, 2 * h.width)
@@ -142,8 +152,19 @@ def load_row(h: LLVMHandler, place: Any, dtype: DType, mask: Any) -> Element:
     return _from_memory(h, value, dtype)
 
 
-def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any) -> None:
-    """``width`` consecutive elements where ``mask`` is set."""
+def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any, full: Any = None) -> None:
+    """``width`` consecutive elements where ``mask`` is set.
+
+    ``full``, an i1, tells where all lanes are: a store without a mask takes half the time where
+    memory bounds (``x + 1`` of 4 million float64: 1.2 ms instead of 1.7 to 2.2).
+    """
+    if mask is not None and full is not None:
+        with h.builder.if_else(full, likely=True) as (whole, part):
+            with whole:
+                store_row(h, place, x, None)
+            with part:
+                store_row(h, place, x, mask)
+        return
     if type(x) is tuple:
         n = h.width
         both = _shuffle(h, x[0].value, x[1].value, [k // 2 + (k % 2) * n for k in range(2 * n)])
@@ -179,6 +200,7 @@ def load_lanes(h: LLVMHandler, places: Any, dtype: DType, mask: Any) -> Element:
 def _gather(h: LLVMHandler, places: Any, dtype: DType, mask: Any) -> Any:
     typ = memory_type(dtype, h.width)
     pointers = h.builder.inttoptr(places, ir.VectorType(POINTER, h.width))
+    mask = h.const(True, bool_).value if mask is None else mask
     return _call(
         h,
         f"llvm.masked.gather.{_name(typ)}.v{h.width}p0",
@@ -212,6 +234,8 @@ def load_strided(h: LLVMHandler, place: Any, stride: Any, dtype: DType, mask: An
     def gathered() -> Any:
         return _gather(h, _spaced(h, place, stride), dtype, mask)
 
+    if mask is None:
+        return _from_memory(h, one_by_one(), dtype)
     return _from_memory(h, _if_full(h, mask, one_by_one, gathered), dtype)
 
 
@@ -224,12 +248,19 @@ def store_strided(h: LLVMHandler, place: Any, stride: Any, x: Element, mask: Any
         store_strided(h, behind, stride, x[1], mask)
         return
     value, size = _to_memory(h, x), x.dtype.itemsize
+
+    def one_by_one() -> None:
+        at = place
+        for lane in range(h.width):
+            b.store(b.extract_element(value, I32(lane)), b.inttoptr(at, POINTER), align=size)
+            at = b.add(at, stride)
+
+    if mask is None:
+        one_by_one()
+        return
     with b.if_else(_is_full(h, mask)) as (full, part):
         with full:
-            at = place
-            for lane in range(h.width):
-                b.store(b.extract_element(value, I32(lane)), b.inttoptr(at, POINTER), align=size)
-                at = b.add(at, stride)
+            one_by_one()
         with part:
             store_lanes(h, _spaced(h, place, stride), x, mask)
 
@@ -276,6 +307,7 @@ def store_lanes(h: LLVMHandler, places: Any, x: Element, mask: Any) -> None:
         return
     value = _to_memory(h, x)
     pointers = h.builder.inttoptr(places, ir.VectorType(POINTER, h.width))
+    mask = h.const(True, bool_).value if mask is None else mask
     _call(
         h,
         f"llvm.masked.scatter.{_name(value.type)}.v{h.width}p0",

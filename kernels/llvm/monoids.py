@@ -11,6 +11,7 @@ from typing import Any
 from ...fusion.loops import Reduction
 from ...ir.dtypes import DType, int64
 from ...ir.ops import OPS
+from ...ir.scalar.formats import format_of
 
 __all__ = ["Monoid", "monoid_of"]
 
@@ -47,11 +48,87 @@ class Monoid:
             return tuple(self.op.complex_scalar(h, a, b))
         return (self.op.scalar(h, a[0], b[0]),)
 
+    # Running states gather elements in the lanes of a block; where that pays they have parts of
+    # their own.
+
+    @property
+    def running(self) -> tuple[DType, ...]:
+        return self.parts
+
+    def start(self) -> tuple[Any, ...]:
+        """The running state of nothing, as Python numbers."""
+        return self.identity()
+
+    def add(self, h: Any, running: State, x: Any, position: Any) -> State:
+        """The running state with one more element."""
+        return self.merge(h, running, self.element(h, x, position))
+
+    def settle(self, h: Any, running: State) -> State:
+        """The state that a running state stands for."""
+        return running
+
     def finish(self, h: Any, state: State) -> Any:
         """The result in the dtype it is stored in."""
         if len(self.parts) == 2:
             return tuple(h.convert(s, self.result.real) for s in state)
         return h.convert(state[0], self.result)
+
+
+class Extremum(Monoid):
+    """max and min of floats. As a running state they are three integer extrema of the bits.
+
+    Among positive numbers and +0 the order is that of their bits, among negative ones and -0 it
+    is the reverse, and beyond the infinities come the NaN. So with the largest bits ``s`` as
+    signed, ``u`` as unsigned and the smallest ``v`` as unsigned numbers ::
+
+        max = NaN if u > bits(-inf) else s if s >= 0 else v      (a NaN s > bits(inf) is positive)
+        min = NaN if s > bits(+inf) else u if u < 0 else v       (a NaN u > bits(-inf) is negative)
+
+    Three operations an element, each of one cycle, where comparing numbers takes seven to tell
+    zeros by sign and to keep NaN.
+    """
+
+    def __init__(self, reduction: Reduction, source: DType) -> None:
+        super().__init__(reduction, source)
+        self.largest = reduction.monoid == "max"
+        self.format = format_of(self.accumulator)
+
+    @property
+    def running(self) -> tuple[DType, ...]:
+        f = self.format
+        return f.integer, f.unsigned, f.unsigned
+
+    def start(self) -> tuple[Any, ...]:
+        f = self.format
+        infinity = f.infinity_bits
+        if not self.largest:
+            return infinity, infinity, infinity
+        lowest = infinity | 1 << (f.integer.bits - 1)
+        return lowest - (1 << f.integer.bits), lowest, lowest
+
+    def add(self, h: Any, running: State, x: Any, position: Any) -> State:
+        signed = h.bitcast(x, self.format.integer)
+        unsigned = h.convert(signed, self.format.unsigned)
+        s, u, v = running
+        return (
+            h.select(h.gt(signed, s), signed, s),
+            h.select(h.gt(unsigned, u), unsigned, u),
+            h.select(h.lt(unsigned, v), unsigned, v),
+        )
+
+    def settle(self, h: Any, running: State) -> State:
+        f = self.format
+        s, u, v = running
+        zero = h.const(0, f.integer)
+        above, below = h.convert(u, f.integer), h.convert(v, f.integer)
+        if self.largest:
+            lowest = h.const(f.infinity_bits | 1 << (f.integer.bits - 1), f.unsigned)
+            bits = h.select(h.ge(s, zero), s, below)
+            bits = h.select(h.gt(u, lowest), above, bits)
+        else:
+            bits = h.select(h.lt(above, zero), above, below)
+            bits = h.select(h.gt(s, h.const(f.infinity_bits, f.integer)), s, bits)
+        return (h.bitcast(bits, self.accumulator),)
 
 
 class Position(Monoid):
@@ -90,5 +167,8 @@ class Position(Monoid):
 
 def monoid_of(reduction: Reduction, source: DType) -> Monoid:
     """The monoid of a reduction whose elements have dtype ``source``."""
-    kind = Position if reduction.monoid in ("argmax", "argmin") else Monoid
-    return kind(reduction, source)
+    if reduction.monoid in ("argmax", "argmin"):
+        return Position(reduction, source)
+    if reduction.monoid in ("max", "min") and source.is_floating:
+        return Extremum(reduction, source)
+    return Monoid(reduction, source)

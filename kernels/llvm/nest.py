@@ -23,6 +23,7 @@ from llvmlite import ir
 
 from ...fusion.index import Var
 from ...fusion.loops import Instruction
+from ...fusion.realize import weight_of
 from ...ir.dtypes import int64
 from .addressing import LANE_NUMBERS, Addressing, Scope
 from .form import BAKED, WIDTH, crossing_loop
@@ -33,6 +34,7 @@ from .outline import call_program, is_heavy
 
 __all__ = ["NestEmitter"]
 
+LIGHT = 24  # operations of a body that may stand twice, in reductions thrice
 STRIP = 512  # as many cache lines as the first-level cache holds
 
 
@@ -49,6 +51,8 @@ class NestEmitter(Addressing):
         """The scope of the body of ``loop``: every index sum gets its term of that loop."""
         inner = Scope(scope)
         b = self.builder
+        if __import__("os").environ.get("OPQ") == "1":
+            i = b.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [i], False)
         for expression in self.expressions:
             coefficient = 0
             for atom, c in expression.terms:
@@ -68,6 +72,22 @@ class NestEmitter(Addressing):
         b = self.builder
         left = self.splat(Typed(b.sub(stop, i), int64))
         return b.icmp_signed("<", LANE_NUMBERS, left.value)
+
+    def masked(self, scope: Scope, i: Any, stop: Any) -> Scope:
+        """``scope`` with the mask of the vector at ``i``, the last one before ``stop`` or not."""
+        b = self.builder
+        scope.mask = self.lane_mask(i, stop)
+        scope.full = b.icmp_signed("<=", b.add(i, I64(WIDTH)), stop)
+        return scope
+
+    def work(self) -> int:
+        """Operations of the tape, about."""
+        work = sum(weight_of(i.op) for i in self.nest.tape if i.op is not None)
+        return work + len(self.nest.tape)
+
+    def is_light(self) -> bool:
+        """Whether whole vectors have a loop of their own, without masks."""
+        return self.work() <= LIGHT
 
     def bounds(self, loop: int) -> tuple[Any, Any]:
         """First and one-past-last iteration: the call's share of loop 0, all of the others."""
@@ -221,11 +241,26 @@ class NestEmitter(Addressing):
         loop = order[position]
         start, stop = self.bounds(loop)
         vector = loop == self.form.vector_loop
-        with self.loop(start, stop, WIDTH if vector else 1) as i:
+
+        def body(i: Any, end: Any = None) -> None:
             inner = self.enter(scope, loop, i)
-            if vector:
-                inner.mask = self.lane_mask(i, stop)
+            if end is not None:
+                self.masked(inner, i, end)
             self.descend(order, position + 1, inner, known | {loop}, leaf, skip)
+
+        if not vector:
+            with self.loop(start, stop) as i:
+                body(i)
+        elif self.is_light():
+            b = self.builder
+            whole = b.add(start, b.and_(b.sub(stop, start), I64(-WIDTH)))
+            with self.loop(start, whole, WIDTH) as i:
+                body(i)
+            with b.if_then(b.icmp_signed("<", whole, stop)):
+                body(whole, stop)
+        else:
+            with self.loop(start, stop, WIDTH) as i:
+                body(i, stop)
 
     def _leaf(self, scope: Scope) -> None:
         wide = self.form.vector_loop is not None

@@ -13,51 +13,28 @@ but one long reduction, threads share its blocks (:class:`Partial`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
 
 from ...fusion.split import state_dtypes
-from ...ir.dtypes import DType, bool_, int64
-from .addressing import Scope
-from .form import BLOCK, LANES, WIDTH, Form
-from .handler import LLVMHandler, Typed, llvm_type
+from ...ir.dtypes import bool_, int64
+from .addressing import LANE_NUMBERS, Scope
+from .form import BLOCK, LANES, WIDTH
+from .handler import LLVMHandler, Typed
 from .memory import I64, address, load, store
-from .monoids import Monoid, monoid_of
-from .nest import NestEmitter
+from .monoids import Monoid
+from .states import LEVELS, State, StateEmitter
 
 __all__ = ["TILE", "ReduceEmitter"]
 
 TILE = 16  # vectors of a column tile
-LEVELS = 40  # of the block stack: 2**40 blocks
-_ZERO, _ONE = I64(0), I64(1)
-
-State = tuple[Typed, ...]
+MEDIUM = 50  # operations of a body that may stand twice: two exponentials
 
 
-class ReduceEmitter(NestEmitter):
+class ReduceEmitter(StateEmitter):
     """Emits the function of a nest whose last loop reduces."""
-
-    def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
-        super().__init__(module, name, form, outline)
-        tape = self.nest.tape
-        self.monoids = [monoid_of(r, tape[r.value].dtype) for r in self.nest.reductions]
-        self.reduce_loop = len(self.nest.extents) - 1
-        self.after = frozenset(n for n, loops in enumerate(self.loops_of) if -1 in loops)
-        loop = self.reduce_loop
-        self.inner_stores = [s for s in self.nest.stores if loop in self._loops(s.index)]
-        self.outer_stores = [s for s in self.nest.stores if loop not in self._loops(s.index)]
-        self.wanted = self._needed_by_stores()
-
-    def _needed_by_stores(self) -> frozenset[int]:
-        needed = {s.value for s in self.outer_stores}
-        for n in range(len(self.nest.tape) - 1, -1, -1):
-            if n in needed:
-                needed.update(self.nest.tape[n].operands())
-        for s in self.outer_stores:
-            needed.update(s.index.dynamics())
-        return frozenset(needed)
 
     def build(self) -> Any:
         outer = list(range(self.reduce_loop))
@@ -71,41 +48,6 @@ class ReduceEmitter(NestEmitter):
             self._in_columns(outer)
         self.builder.ret_void()
         return self.function
-
-    # -- states in registers and memory ---------------------------------------------------------
-
-    def _slots(self, count: int, width: int) -> list[list[Any]]:
-        """Stack memory for ``count`` states of each reduction, a slot array a part."""
-        with self.builder.goto_entry_block():
-            return [
-                [
-                    self.builder.alloca(_stored(part, width), size=I64(count))
-                    for part in monoid.parts
-                ]
-                for monoid in self.monoids
-            ]
-
-    def _read(self, slots: list[Any], monoid: Monoid, at: Any, width: int) -> State:
-        b = self.builder
-        result = []
-        for slot, part in zip(slots, monoid.parts, strict=True):
-            typ = _stored(part, width)
-            value = b.load(b.gep(slot, [at], source_etype=typ), typ=typ)
-            if part.is_bool:
-                value = b.trunc(value, llvm_type(bool_, width))
-            result.append(Typed(value, part))
-        return tuple(result)
-
-    def _write(self, slots: list[Any], monoid: Monoid, at: Any, state: State, width: int) -> None:
-        b = self.builder
-        for slot, part, x in zip(slots, monoid.parts, state, strict=True):
-            typ = _stored(part, width)
-            value = b.zext(x.value, typ) if part.is_bool else x.value
-            b.store(value, b.gep(slot, [at], source_etype=typ))
-
-    def _identity(self, h: LLVMHandler, monoid: Monoid) -> State:
-        pairs = zip(monoid.identity(), monoid.parts, strict=True)
-        return tuple(h.const(value, part) for value, part in pairs)
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -139,65 +81,113 @@ class ReduceEmitter(NestEmitter):
         return b.sdiv(b.add(b.sub(stop, start), I64(BLOCK - 1)), I64(BLOCK))
 
     def _block(self, scope: Scope, start: Any, stop: Any) -> list[State]:
-        """The result of elements ``start <= k < stop``, at most a block, in 16 lanes."""
+        """The result of elements ``start <= k < stop``, at most a block, in 16 lanes.
+
+        The even and the odd vector of lanes are two running states. Whole turns of both have a
+        loop without masks where the body is not too long to stand twice, or thrice where it is
+        light; the last loop does the rest, or all.
+        """
         b, h = self.builder, self.vector
-        identities = [self._identity(h, m) for m in self.monoids]
+        running: list[Any] = []
+        for monoid in self.monoids:
+            parts = zip(monoid.start(), monoid.running, strict=True)
+            running.extend([h.const(value, part).value for value, part in parts] * 2)
+        first = start
+        if self.is_light():
+            first = b.add(start, b.and_(b.sub(stop, start), I64(-LANES)))
+            running = self._carry(start, first, LANES, running, self._turn(scope))
+        elif self.work() <= MEDIUM:
+            first = b.add(start, b.and_(b.sub(stop, start), I64(-LANES)))
+            running = self._carry(start, first, WIDTH, running, self._half_turn(scope, None))
+        # An even number of turns: the last one may be empty under its mask.
+        end = b.add(first, b.and_(b.add(b.sub(stop, first), I64(LANES - 1)), I64(-LANES)))
+        running = self._carry(first, end, WIDTH, running, self._half_turn(scope, stop))
+        results = []
+        for monoid, (low, high) in zip(self.monoids, self._by_monoid(running), strict=True):
+            merged = monoid.merge(h, monoid.settle(h, low), monoid.settle(h, high))
+            results.append(self._across(monoid, merged))
+        return results
+
+    def _carry(
+        self,
+        start: Any,
+        stop: Any,
+        step: int,
+        values: list[Any],
+        body: Callable[[Any, list[Any]], list[Any]],
+    ) -> list[Any]:
+        """``for (k = start; k < stop; k += step) values = body(k, values)``."""
+        b = self.builder
         before = b.block
-        head, body = b.append_basic_block("lanes"), b.append_basic_block("body")
+        head, inside = b.append_basic_block("lanes"), b.append_basic_block("body")
         done = b.append_basic_block("done")
         b.branch(head)
         b.position_at_end(head)
         k = b.phi(I64)
         k.add_incoming(start, before)
-        # Two phis a part: the even and the odd vector of lanes take turns.
-        turns = [
-            [
-                [
-                    self._phi(part, identity.value, before)
-                    for part, identity in zip(m.parts, ids, strict=True)
-                ]
-                for _ in range(2)
-            ]
-            for m, ids in zip(self.monoids, identities, strict=True)
-        ]
-        # An even number of turns: the last one may be empty under its mask.
-        span = b.and_(b.add(b.sub(stop, start), I64(LANES - 1)), I64(-LANES))
-        b.cbranch(b.icmp_signed("<", k, b.add(start, span)), body, done)
-        b.position_at_end(body)
-        inner = self.enter(scope, self.reduce_loop, k)
-        inner.mask = self.lane_mask(k, stop)
-        todo = [
-            n for n in range(len(self.nest.tape)) if n not in inner.values and n not in self.after
-        ]
-        self.emit(todo, inner)
-        for s in self.inner_stores:
-            self.store(s, inner, True)
-        active = Typed(inner.mask, bool_)
-        position = Typed(b.add(self.splat(Typed(k, int64)).value, _lanes()), int64)
-        for monoid, reduction, (now, then) in zip(
-            self.monoids, self.nest.reductions, turns, strict=True
-        ):
-            x = self.operand(reduction.value, True, inner)
-            old = tuple(Typed(p, part) for p, part in zip(now, monoid.parts, strict=True))
-            new = monoid.merge(h, old, monoid.element(h, x, position))
-            kept = [h.select(active, a, c) for a, c in zip(new, old, strict=True)]
-            for a, c, value in zip(now, then, kept, strict=True):
-                a.add_incoming(c, b.block)
-                c.add_incoming(value.value, b.block)
-        k.add_incoming(b.add(k, I64(WIDTH)), b.block)
+        phis = [b.phi(value.type) for value in values]
+        for phi, value in zip(phis, values, strict=True):
+            phi.add_incoming(value, before)
+        b.cbranch(b.icmp_signed("<", k, stop), inside, done)
+        b.position_at_end(inside)
+        for phi, value in zip(phis, body(k, phis), strict=True):
+            phi.add_incoming(value, b.block)
+        k.add_incoming(b.add(k, I64(step)), b.block)
         b.branch(head)
         b.position_at_end(done)
-        results = []
-        for monoid, (even, odd) in zip(self.monoids, turns, strict=True):
-            low = tuple(Typed(p, part) for p, part in zip(even, monoid.parts, strict=True))
-            high = tuple(Typed(p, part) for p, part in zip(odd, monoid.parts, strict=True))
-            results.append(self._across(monoid, monoid.merge(h, low, high)))
-        return results
+        return phis
 
-    def _phi(self, part: DType, value: Any, block: Any) -> Any:
-        phi = self.builder.phi(llvm_type(part, WIDTH))
-        phi.add_incoming(value, block)
-        return phi
+    def _by_monoid(self, values: list[Any]) -> list[tuple[State, State]]:
+        """Values of a loop as the running states (even, odd) of each reduction."""
+        rest = iter(values)
+        found = []
+        for monoid in self.monoids:
+            pair = [tuple(Typed(next(rest), part) for part in monoid.running) for _ in range(2)]
+            found.append((pair[0], pair[1]))
+        return found
+
+    def _turn(self, scope: Scope) -> Callable[[Any, list[Any]], list[Any]]:
+        """Sixteen elements: one vector for the even lanes, one for the odd ones."""
+
+        def body(k: Any, values: list[Any]) -> list[Any]:
+            even, odd = zip(*self._by_monoid(values), strict=True)
+            even = self._add_vector(scope, k, None, even)
+            odd = self._add_vector(scope, self.builder.add(k, I64(WIDTH)), None, odd)
+            return _flat(zip(even, odd, strict=True))
+
+        return body
+
+    def _half_turn(self, scope: Scope, stop: Any) -> Callable[[Any, list[Any]], list[Any]]:
+        """Eight elements under a mask; even and odd lanes change places for the next turn."""
+
+        def body(k: Any, values: list[Any]) -> list[Any]:
+            now, then = zip(*self._by_monoid(values), strict=True)
+            return _flat(zip(then, self._add_vector(scope, k, stop, now), strict=True))
+
+        return body
+
+    def _add_vector(
+        self, scope: Scope, k: Any, stop: Any, running: tuple[State, ...]
+    ) -> list[State]:
+        """The running states with the elements at ``k``, those before ``stop`` if it is given."""
+        b, h = self.builder, self.vector
+        inner = self.enter(scope, self.reduce_loop, k)
+        if stop is not None:
+            self.masked(inner, k, stop)
+        tape = range(len(self.nest.tape))
+        self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
+        for s in self.inner_stores:
+            self.store(s, inner, True)
+        position = Typed(b.add(self.splat(Typed(k, int64)).value, LANE_NUMBERS), int64)
+        results = []
+        for monoid, reduction, old in zip(self.monoids, self.nest.reductions, running, strict=True):
+            x = self.operand(reduction.value, True, inner)
+            new = monoid.add(h, old, x, position)
+            if stop is not None:
+                active = Typed(inner.mask, bool_)
+                new = tuple(h.select(active, a, c) for a, c in zip(new, old, strict=True))
+            results.append(new)
+        return results
 
     def _across(self, monoid: Monoid, state: State) -> State:
         """Lanes combine l with l + 4, then 2, then 1."""
@@ -255,84 +245,6 @@ class ReduceEmitter(NestEmitter):
         ]
         bases = [self._bases[number] for number in self.nest.states]
         return list(zip(bases, sizes, strict=True))
-
-    def _push(
-        self, stack: Any, number: Any, states: list[State], h: LLVMHandler, lane: Any, pitch: Any
-    ) -> None:
-        """Add block ``number``: merge with as many levels as it has trailing one bits."""
-        b = self.builder
-        before = b.block
-        head, body = b.append_basic_block("merge"), b.append_basic_block("body")
-        done = b.append_basic_block("done")
-        b.branch(head)
-        b.position_at_end(head)
-        level = b.phi(I64)
-        level.add_incoming(I64(0), before)
-        phis = []
-        for state in states:
-            row = []
-            for x in state:
-                phi = b.phi(x.value.type)
-                phi.add_incoming(x.value, before)
-                row.append(phi)
-            phis.append(row)
-        bit = b.and_(b.lshr(number, level), I64(1))
-        b.cbranch(b.icmp_unsigned("!=", bit, I64(0)), body, done)
-        b.position_at_end(body)
-        at = b.add(b.mul(level, pitch), lane)
-        for monoid, slots, row in zip(self.monoids, stack, phis, strict=True):
-            below = self._read(slots, monoid, at, h.width)
-            state = tuple(Typed(p, part) for p, part in zip(row, monoid.parts, strict=True))
-            for phi, x in zip(row, monoid.merge(h, below, state), strict=True):
-                phi.add_incoming(x.value, b.block)
-        level.add_incoming(b.add(level, I64(1)), b.block)
-        b.branch(head)
-        b.position_at_end(done)
-        at = b.add(b.mul(level, pitch), lane)
-        for monoid, slots, row in zip(self.monoids, stack, phis, strict=True):
-            state = tuple(Typed(p, part) for p, part in zip(row, monoid.parts, strict=True))
-            self._write(slots, monoid, at, state, h.width)
-
-    def _fold_stack(
-        self, stack: Any, count: Any, h: LLVMHandler, lane: Any = _ZERO, pitch: Any = _ONE
-    ) -> list[State]:
-        """Merge what the stack holds after ``count`` blocks, smallest level first."""
-        b = self.builder
-        total = self._slots(1, h.width)
-        for monoid, slots in zip(self.monoids, total, strict=True):
-            self._write(slots, monoid, I64(0), self._identity(h, monoid), h.width)
-        low = b.cttz(count, ir.Constant(ir.IntType(1), 0))
-        with b.if_then(b.icmp_signed(">", count, I64(0))):
-            at = b.add(b.mul(low, pitch), lane)
-            for monoid, slots, result in zip(self.monoids, stack, total, strict=True):
-                state = self._read(slots, monoid, at, h.width)
-                self._write(result, monoid, I64(0), state, h.width)
-            with self.loop(b.add(low, I64(1)), I64(LEVELS)) as level:
-                bit = b.and_(b.lshr(count, level), I64(1))
-                with b.if_then(b.icmp_unsigned("!=", bit, I64(0))):
-                    at = b.add(b.mul(level, pitch), lane)
-                    for monoid, slots, result in zip(self.monoids, stack, total, strict=True):
-                        above = self._read(slots, monoid, at, h.width)
-                        below = self._read(result, monoid, I64(0), h.width)
-                        state = monoid.merge(h, above, below)
-                        self._write(result, monoid, I64(0), state, h.width)
-        return [
-            self._read(slots, monoid, I64(0), h.width)
-            for monoid, slots in zip(self.monoids, total, strict=True)
-        ]
-
-    # -- epilogue -------------------------------------------------------------------------------
-
-    def _finish(self, scope: Scope, states: list[State], h: LLVMHandler) -> None:
-        """Give the results to the tape, emit what depends on them, store."""
-        for n, i in enumerate(self.nest.tape):
-            if i.kind == "reduced":
-                scope.values[n] = self.monoids[i.low].finish(h, states[i.low])
-        todo = [n for n in sorted(self.wanted) if n not in scope.values]
-        self.emit(todo, scope)
-        wide = h.width > 1
-        for s in self.outer_stores:
-            self.store(s, scope, wide)
 
     # -- columns --------------------------------------------------------------------------------
 
@@ -392,7 +304,7 @@ class ReduceEmitter(NestEmitter):
             else:
                 states = self._fold_stack(stack, blocks, h, t, I64(TILE))
             inner = self.enter(scope, across, j)
-            inner.mask = self.lane_mask(j, last)
+            self.masked(inner, j, last)
             self._finish(inner, states, h)
 
         self._each_vector(first, last, finish)
@@ -427,7 +339,7 @@ class ReduceEmitter(NestEmitter):
 
             def add(j: Any, t: Any) -> None:
                 inner = self.enter(row, across, j)
-                inner.mask = self.lane_mask(j, last)
+                self.masked(inner, j, last)
                 tape = range(len(self.nest.tape))
                 self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
                 for s in self.inner_stores:
@@ -460,12 +372,6 @@ class ReduceEmitter(NestEmitter):
         return results
 
 
-def _stored(part: DType, width: int) -> Any:
-    if not part.is_bool:
-        return llvm_type(part, width)
-    return ir.IntType(8) if width == 1 else ir.VectorType(ir.IntType(8), width)
-
-
 def _take(b: Any, x: Typed, places: list[Any]) -> Typed:
     """Some lanes of a vector; one lane is a scalar."""
     if len(places) == 1:
@@ -474,8 +380,9 @@ def _take(b: Any, x: Typed, places: list[Any]) -> Typed:
     return Typed(b.shuffle_vector(x.value, x.value, mask), x.dtype)
 
 
-def _lanes() -> Any:
-    return ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
+def _flat(pairs: Iterable[tuple[State, State]]) -> list[Any]:
+    """The LLVM values of running states, in the order of ``_by_monoid``."""
+    return [x.value for pair in pairs for state in pair for x in state]
 
 
 def _elements(states: list[State]) -> list[Any]:

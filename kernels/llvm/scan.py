@@ -96,7 +96,9 @@ class ScanEmitter(NestEmitter):
         here = self._add_atoms(store.index, scope.sums.get(store.index), scope)
         before = b.sub(here, self.integer(stride)) if stride else here
         first = h.eq(self.splat(Typed(self._step_number, int64)), h.const(0, int64))
-        known = b.and_(scope.mask, h.not_(first).value)
+        known = h.not_(first).value
+        if scope.mask is not None:
+            known = b.and_(scope.mask, known)
         place = address(b, self._bases[store.buffer], before, dtype.itemsize)
         carry = load_row(h, place, dtype, known)
         elements = [self.operand(n, True, scope) for n in self.scan.elements]

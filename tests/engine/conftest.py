@@ -17,6 +17,7 @@ class InterpretedPlan:
     """A plan by the reference interpreter."""
 
     from_disk = False
+    short = None
 
     def __init__(self, graph: Graph) -> None:
         self.graph = optimize(graph)

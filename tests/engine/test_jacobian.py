@@ -152,3 +152,32 @@ def test_jitted_and_mapped() -> None:
         tg.hessian(lambda x: tg.sum(f(x)))(X),
         rtol=1e-14,
     )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_basis_is_not_multiplied_out(mode: Any) -> None:
+    """The Jacobian of ``A x`` is ``A``: to the bit, also where it is not finite, by no product."""
+    a = np.array([[1.0, -0.0, np.inf], [np.nan, 2.0, 3.0]])
+    np.testing.assert_array_equal(mode(lambda x: A @ x)(X), A)
+    got = np.asarray(mode(lambda x: tg.asarray(a) @ x)(X))
+    np.testing.assert_array_equal(got, a)
+    assert np.signbit(got[0, 1])
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    got = mode(lambda w: tg.tensordot(cube, w, ((2, 0), (0, 1))))(np.ones((4, 2)))
+    np.testing.assert_array_equal(got, cube.transpose(1, 2, 0))
+    np.testing.assert_array_equal(mode(lambda w: cube @ w)(np.ones(4)), cube)
+    got = mode(lambda w: w @ cube)(np.ones((5, 3)))  # not all axes are contracted
+    np.testing.assert_allclose(got, np.einsum("bkj,il->bijlk", cube, np.eye(5)))
+
+
+def test_a_hessian_holds_one_product_of_matrices() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return tg.sum(tg.logaddexp(0.0, x @ w))
+
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    lowered = tg.jit(tg.hessian(loss)).lower(tg.ones(5), tg.asarray(x))
+    assert lowered.as_text("fused").count("matmul") == 1
+    s = 1 / (1 + np.exp(-x.sum(1)))
+    np.testing.assert_allclose(
+        tg.hessian(loss)(tg.ones(5), x), (x.T * (s * (1 - s))) @ x, rtol=1e-12
+    )

@@ -10,11 +10,11 @@ from random_graphs import sample_cases
 
 import tilegrad as tg
 from tilegrad.autodiff import reverse
-from tilegrad.engine import realize
+from tilegrad.engine import realize, single
 from tilegrad.engine.array import wrap
 from tilegrad.engine.closing import close
 from tilegrad.engine.config import config
-from tilegrad.engine.realize import PLANS
+from tilegrad.engine.single import PLANS
 from tilegrad.ir.dtypes import as_dtype
 from tilegrad.ir.errors import TilegradError
 from tilegrad.ir.graph import make_node, toposort
@@ -77,8 +77,8 @@ def _results_and_compiles(data: Any, times: int) -> tuple[list[Any], list[int]]:
 def test_first_time_node_by_node_then_as_a_whole() -> None:
     data = np.array([0.3, 1.7, 2.9])
     x = tg.asarray(data)
-    for single in (tg.sqrt(x), x * x, x + x):  # plans that the program then finds
-        np.asarray(single)
+    for alone in (tg.sqrt(x), x * x, x + x):  # plans that the program then finds
+        np.asarray(alone)
     results, compiles = _results_and_compiles(data, 3)
     assert compiles[0] <= 2, "what no other program has compiled yet"
     assert compiles[1:] == [1, 0], "then one for the whole, then none"
@@ -237,12 +237,12 @@ def test_verify_mode_finds_a_wrong_type_rule(monkeypatch: pytest.MonkeyPatch) ->
 
     with config(verify=True):
         np.testing.assert_array_equal(fresh(3) + fresh(3), np.full(3, 2.0))
-        real = realize._run_node
+        real = single._run_node
         monkeypatch.setattr(
-            realize,
+            single,
             "_run_node",
             lambda node, numbers, operands: (
-                realize._verify(node, [np.zeros(4)])
+                single._verify(node, [np.zeros(4)])
                 if node.op is ADD
                 else real(node, numbers, operands)
             ),

@@ -50,7 +50,7 @@ def run_guarded(plan, arrays, threads=1, *, at_end=True):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_module, "new_array", result)
         patch.setattr(plan_module, "block", lambda n: guarded((n,), np.uint8, at_end=at_end))
-        patch.setattr(plan, "_is_small", False)  # small results come straight from NumPy
+        patch.setattr(plan, "short", None)  # small results come straight from NumPy
         outputs = plan.run([guarded_copy(a, at_end=at_end) for a in arrays], threads)
     assert len(made) == len(plan.results)  # or a plan gets its memory elsewhere, unguarded
     return outputs

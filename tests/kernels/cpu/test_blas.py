@@ -14,9 +14,9 @@ from plans import plan_of
 import tilegrad as tg
 from tilegrad.fusion.loops import MatMul, Strided
 from tilegrad.ir import ops
-from tilegrad.ir.dtypes import float64
+from tilegrad.ir.dtypes import complex128
 from tilegrad.ir.ops.shape import transpose
-from tilegrad.kernels.cpu.blas import matmul_frame
+from tilegrad.kernels.cpu.blas import blas_frame, panels
 from tilegrad.kernels.cpu.openblas import routine_address, thread_control
 from tilegrad.kernels.llvm.teamwork import LIBRARY_THREADS, LIBRARY_USERS, POOL_WORDS
 from tilegrad.kernels.pool import pool_address
@@ -103,7 +103,7 @@ FRAMES = [
 @pytest.mark.parametrize(("x", "y", "letters", "leading"), FRAMES)
 def test_frame_of_a_product(x, y, letters, leading):
     step = MatMul(
-        float64,
+        complex128,
         1,
         4,
         5,
@@ -112,7 +112,7 @@ def test_frame_of_a_product(x, y, letters, leading):
         Strided(1, 0, (0, *y)),
         Strided(2, 0, (24, 6, 1)),
     )
-    frame = matmul_frame(step)
+    frame = blas_frame(step, panels(step))
     assert [chr(w) for w in frame[6:8]] == list(letters)
     assert frame[8:11] == (6, 4, 5)  # Fortran's m, n, k of the transposed product
     assert frame[11:14] == (*leading, 6)
@@ -126,7 +126,7 @@ def test_blas_runs_on_one_thread_inside_a_plan():
     words = (ctypes.c_int64 * POOL_WORDS).from_address(pool_address(1))
     before = threads()
     words[LIBRARY_THREADS] = -1
-    x = np.ones((40, 40))
+    x = np.ones((40, 40), complex)  # real products are not BLAS's
     tg.eval(tg.jit(lambda a: a @ a)(x))
     assert words[LIBRARY_THREADS] == before  # what the plan found, and put back
     assert words[LIBRARY_USERS] == 0

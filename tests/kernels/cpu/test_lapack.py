@@ -232,3 +232,47 @@ def test_scipy_is_not_imported():
         """
     )
     assert words == ["False", "2.0", "0.0", "0.0", "2.0", "False"]
+
+
+# ------------------------------------------------------------------------- large, by blocks
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [lapack.BLOCKED, 190, 200])
+def test_large_systems(n, dtype, rng):
+    """Whole and broken blocks and panels, every form; the triangle that is not read is full."""
+    a = regular(rng, n, n, dtype=dtype)
+    for sides in (2, 30, 150):
+        b = normal(rng, n, sides, dtype=dtype)
+        for lower in (True, False):
+            for transpose in (True, False):
+                for unit in (True, False):
+                    got = solve(a, b, 2, lower, transpose, False, unit)
+                    want = scipy.linalg.solve_triangular(
+                        a, b, trans="T" if transpose else "N", lower=lower, unit_diagonal=unit
+                    )
+                    assert_near(got, want)
+                    same = solve(a, b, 1, lower, transpose, False, unit)
+                    np.testing.assert_array_equal(got, same)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [lapack.BLOCKED, 191, 400])
+def test_large_factors(n, dtype, rng):
+    a = definite(rng, 2, n, n, dtype=dtype)
+    dirty = np.where(np.tri(n, dtype=bool), a, np.nan).astype(dtype)
+    low = cholesky(dirty)
+    assert_near(low, np.linalg.cholesky(a))
+    np.testing.assert_array_equal(low, cholesky(dirty, 2))
+
+
+@pytest.mark.parametrize("pivot", [0, 63, 64, 130, 199])
+def test_failures_in_large_factors(pivot, rng):
+    a = np.stack([np.eye(200), definite(rng, 200, 200)])
+    for value in (0.0, -1.0, np.nan, np.inf):
+        a[1, pivot, pivot] = value
+        with pytest.raises(LinAlgError, match=rf"batch index \(1,\) whose pivot {pivot} "):
+            cholesky(a)
+        low = cholesky(a, check=False)
+        assert np.isnan(low[1]).all()
+        np.testing.assert_array_equal(low[0], a[0])

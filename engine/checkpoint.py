@@ -1,0 +1,114 @@
+"""``checkpoint``: a function whose derivatives compute again what they would otherwise keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+from ..autodiff.recompute import Recompute, checkpoint_call
+from ..ir.ops.checkpoint import named
+from ..ir.ops.leaves import alias, input_node
+from ..ir.rewrite import substitute
+from .array import lift, wrap
+from .checkpoint_policies import choice_of
+from .marking import name_of
+from .regions import as_leaves, close_regions
+from .traced import output_value
+from .tracing import differentiating, is_independent
+from .tree import map as map_tree
+from .tree import paths, put_together, take_apart
+
+__all__ = ["checkpoint", "checkpoint_name", "remat"]
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    policy: Any = None,
+    memory_budget: int | None = None,
+) -> Any:
+    """A function that is computed again where its derivatives need what it computed.
+
+    Value and derivatives of every order are those of ``fun``, bit for bit. Reverse mode keeps the
+    arguments, and of the values between them and the result what ``policy`` says.
+
+    Parameters
+    ----------
+    fun : callable
+        Of pytrees of arrays, to a pytree of arrays. It may close over arrays, traced ones too.
+    policy : callable or one of ``tg.checkpoint_policies``, optional
+        What is saved. ``policy(op, *types, **params) -> bool``: whether the results of an operation
+        may be. Default: nothing.
+    memory_budget : int, optional
+        Save at most so many bytes, chosen such that as little work as possible is done again.
+
+    Returns
+    -------
+    callable
+        Called like ``fun``.
+
+    Raises
+    ------
+    BudgetError
+        When differentiated, if ``fun`` needs more bytes than the budget whatever is computed again;
+        ``needed`` says how many.
+
+    Notes
+    -----
+    Memory falls where a long program is cut into pieces: ``g = f3(f2(f1(x)))``, each under
+    checkpoint, holds the arguments of the three and the inside of one. One checkpoint around all
+    of it recomputes all of it at once.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> f = tg.checkpoint(lambda x: tg.sin(tg.sin(x)))
+    >>> float(tg.grad(f)(0.0))
+    1.0
+    """
+    if fun is None:
+        return partial(checkpoint, policy=policy, memory_budget=memory_budget)
+    choose = choice_of(policy, memory_budget)
+    rule = Recompute(f"checkpoint({name_of(fun)})", choose)
+
+    @wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        given = as_leaves((args, kwargs), f"{rule.title}: arguments")
+        # As under grad: the arguments keep their values, so that Python's if and while work.
+        marks = [alias(x) for x in given.values]
+        with differentiating(marks):
+            inner_args, inner_kwargs = given.tree(marks)
+            result = fun(*inner_args, **inner_kwargs)
+        leaves: list[Any] = []
+        spec = take_apart(result, leaves)
+        where = paths(spec, f"{rule.title}: the result")
+        outputs = [output_value(x, path) for x, path in zip(leaves, where, strict=True)]
+        inputs = [input_node(x.type, f"x{k}").out for k, x in enumerate(marks)]
+        body, captured = close_regions(
+            inputs, substitute(outputs, dict(zip(marks, inputs, strict=True))), keep_weak=True
+        )
+        operands = [*captured, *given.values]
+        if not is_independent(operands):  # else nobody is there to differentiate it
+            held = [False] * len(operands)
+            outputs = list(checkpoint_call(body.inputs, body.outputs, operands, held, rule))
+        return put_together(spec, iter([wrap(y) for y in outputs]))
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def checkpoint_name(tree: Any, name: str) -> Any:
+    """The same values under a name that policies of :func:`checkpoint` can ask for.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> policy = tg.checkpoint_policies.save_only_these_names("hidden")
+    >>> f = tg.checkpoint(lambda x: tg.sin(tg.checkpoint_name(tg.sin(x), "hidden")), policy=policy)
+    >>> float(tg.grad(f)(0.0))
+    1.0
+    """
+    return map_tree(lambda x: wrap(named(lift(x), name)), tree)

@@ -1,0 +1,371 @@
+"""Ops on tensors of scalars: what each does to the numbers of a lane program.
+
+A rule ``rule(values, node, operands)`` gives the tensor of a node. The lane axis must stay a lane
+axis: what would mix lanes is refused. Extents of views that cover all lanes are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtypes import DType
+from ..ir.graph import Literal, Node
+from ..ir.ops import OPS
+from .lane_code import Scalar
+from .lane_values import MOST_ELEMENTS, Iota, Memory, Numbers, Operand, Tensor, Values, thinly
+from .lane_writer import Refusal, Writer
+from .realize import is_loop_dot, is_product
+from .split import BLOCK
+
+__all__ = ["OPS_ON_SCALARS", "behind", "elementwise", "scalar_op"]
+
+Rule = Callable[[Values, Node, Sequence[Operand]], Operand]
+
+
+def behind(axis: int, lane: int | None) -> int:
+    """Where ``axis`` of the whole lies without the lane axis."""
+    return axis - (lane is not None and lane < axis)
+
+
+# ---------------------------------------------------------------------------------- elementwise
+
+
+def scalar_op(w: Writer, node: Node, args: tuple[int, ...]) -> int:
+    """One element of an elementwise node."""
+    op, error = node.op, -1
+    if op.check is not None and w.dtype(args[-1]).is_integer:
+        known = w.known_integer(args[-1])
+        if known is None or (known < 0 if op.name == "pow" else known == 0):
+            assert op.check_error is not None
+            error = w.report(*op.check_error)
+    return w.emit(Scalar("op", node.types[0].dtype, args, op=op, params=node.params, error=error))
+
+
+def elementwise(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    if node.op.name in ("alias", "stop_gradient"):
+        return xs[0]
+    if node.op.name == "convert" and v.w.dtype_of(xs[0]) is node.types[0].dtype:
+        return xs[0]
+    arrays, axis = v.tensors(xs)
+    shape = arrays[0].shape
+    thin, _ = thinly(arrays, range(len(shape)))
+    if thin[0].size > MOST_ELEMENTS:
+        raise Refusal(f"a value of {thin[0].size} elements a lane")
+    out = np.empty(thin[0].shape, np.int64)
+    for index in np.ndindex(*out.shape):
+        out[index] = scalar_op(v.w, node, tuple(int(a[index]) for a in thin))
+    return Tensor(np.broadcast_to(out, shape), axis)
+
+
+# ---------------------------------------------------------------------------------------- views
+
+
+def _constant(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    literal = node.param("literal")
+    if prod(literal.shape) > MOST_ELEMENTS:
+        number = v.constant(node.out)
+        return Memory(number, literal.dtype, literal.shape, _c_strides(literal.shape))
+    flat = literal.array().reshape(-1)
+    ids = [v.w.literal(Literal.of(x, literal.dtype)) for x in flat]
+    return Tensor(np.array(ids, np.int64).reshape(literal.shape))
+
+
+def _c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
+
+
+def _iota(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    t = node.types[0]
+    return Iota(t.dtype, t.shape, node.param("axis"))
+
+
+def _transpose(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (x,), axes = xs, node.param("axes")
+    if isinstance(x, Iota):
+        return Iota(x.dtype, node.types[0].shape, axes.index(x.along))
+    if isinstance(x, Memory):
+        strides = tuple(x.strides[d] for d in axes)
+        return replace(x, extents=node.types[0].shape, strides=strides)
+    order = [behind(d, x.axis) for d in axes if d != x.axis]
+    return Tensor(np.transpose(x.ids, order), None if x.axis is None else axes.index(x.axis))
+
+
+def _broadcast(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (x,), shape, axes = xs, node.param("shape"), node.param("axes")
+    if isinstance(x, Iota):
+        return Iota(x.dtype, shape, axes[x.along])
+    if isinstance(x, Memory):
+        strides = [0] * len(shape)
+        for d, stride in zip(axes, x.strides, strict=True):
+            strides[d] = stride
+        return replace(x, extents=shape, strides=tuple(strides))
+    axis = None if x.axis is None else axes[x.axis]
+    aligned = [1] * len(shape)
+    for d, extent in zip([d for d in axes if d != axis], x.ids.shape, strict=True):
+        aligned[d] = extent
+    target = list(shape)
+    if axis is not None:
+        del aligned[axis], target[axis]
+    return Tensor(np.broadcast_to(x.ids.reshape(aligned), target), axis)
+
+
+def _reshape(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (x,), shape = xs, node.param("shape")
+    if isinstance(x, Memory):
+        strides = _reshaped(x.extents, x.strides, shape)
+        if strides is not None:
+            return replace(x, extents=shape, strides=strides)
+    if not isinstance(x, Tensor):
+        x = v.tensor(x, v.lane_axis(x))
+    axis = None
+    if x.axis is not None:
+        before = prod(x.ids.shape[: x.axis])
+        whole = [d for d, n in enumerate(shape) if n == v.lanes and prod(shape[:d]) == before]
+        if not whole:
+            raise Refusal("lanes that are merged with another axis")
+        axis = whole[0]
+        shape = (*shape[:axis], *shape[axis + 1 :])
+    try:
+        return Tensor(np.reshape(x.ids, shape, copy=False), axis)
+    except ValueError:  # the array must be copied
+        if x.ids.size > MOST_ELEMENTS:
+            raise Refusal(f"a reshaped value of {x.ids.size} elements") from None
+        return Tensor(np.reshape(x.ids, shape), axis)
+
+
+def _reshaped(
+    extents: Sequence[int], strides: Sequence[int], shape: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Strides of the same elements in another shape, None where there are none such.
+
+    Axes are matched group by group; within a group the old axes must be one run of memory.
+    """
+    old = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
+    found: list[int] = [0] * len(shape)
+    new = [d for d, n in enumerate(shape) if n != 1]
+    if any(n == 0 for n in shape):
+        return tuple(found)
+    i = j = 0
+    while i < len(old) and j < len(new):
+        first_i, first_j = i, j
+        left, right = old[i][0], shape[new[j]]
+        while left != right:
+            if left < right:
+                i += 1
+                left *= old[i][0]
+            else:
+                j += 1
+                right *= shape[new[j]]
+        for k in range(first_i, i):
+            if old[k][1] != old[k + 1][1] * old[k + 1][0]:
+                return None
+        stride = old[i][1]
+        for k in range(j, first_j - 1, -1):
+            found[new[k]] = stride
+            stride *= shape[new[k]]
+        i, j = i + 1, j + 1
+    return tuple(found)
+
+
+def _slice(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (x,), start, step = xs, node.param("start"), node.param("step")
+    shape = node.types[0].shape
+    if isinstance(x, Memory):
+        offset = sum(s * first for s, first in zip(x.strides, start, strict=True))
+        strides = tuple(s * by for s, by in zip(x.strides, step, strict=True))
+        return replace(x, extents=shape, strides=strides, offset=x.offset + offset)
+    if isinstance(x, Iota):
+        x = v.tensor(x, v.lane_axis(x))
+    if x.axis is not None and (start[x.axis], step[x.axis], shape[x.axis]) != (0, 1, v.lanes):
+        raise Refusal("a slice of the lanes")
+    kept = [d for d in range(len(shape)) if d != x.axis]
+    params = {
+        name: tuple(node.param(name)[d] for d in kept) for name in ("start", "step", "shape")
+    }
+    return Tensor(node.op.reference(x.ids, **params), x.axis)  # type: ignore[misc]
+
+
+def _pad(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (ids,), axis = v.tensors(xs[:1])
+    fill = v.scalar(xs[1])
+    sizes = {name: node.param(name) for name in ("low", "high", "interior")}
+    padded = {d for d in range(len(node.types[0].shape)) if any(n[d] for n in sizes.values())}
+    if axis in padded:
+        raise Refusal("padding of the lanes")
+    free = [behind(d, axis) for d in range(ids.ndim + (axis is not None)) if d not in padded]
+    free = [d for d in free if axis is None or d < ids.ndim]
+    whole = [n for d, n in enumerate(node.types[0].shape) if d != axis]
+    free = [d for d in range(len(whole)) if d not in {behind(p, axis) for p in padded}]
+    (thin,), _ = thinly([ids], free)
+    kept = [d for d in range(len(node.types[0].shape)) if d != axis]
+    cut = {name: tuple(n[d] for d in kept) for name, n in sizes.items()}
+    out = _checked_size(node.op.reference(thin, np.int64(fill), **cut))  # type: ignore[misc]
+    return Tensor(np.broadcast_to(out, whole), axis)
+
+
+def _checked_size(ids: Any) -> Numbers:
+    if ids.size > MOST_ELEMENTS:
+        raise Refusal(f"a value of {ids.size} elements a lane")
+    return np.asarray(ids, np.int64)
+
+
+def _concat(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    along = node.param("axis")
+    known = [x.axis for x in xs if isinstance(x, Tensor) and x.axis is not None]
+    axis = known[0] if known else v.common_axis(xs)
+    if axis == along:
+        raise Refusal("lanes that are joined")
+    arrays = [v.tensor(x, axis).ids for x in xs]
+    own = behind(along, axis)
+    whole = [n for d, n in enumerate(node.types[0].shape) if d != axis]
+    thin, _ = thinly(arrays, [d for d in range(len(whole)) if d != own])
+    return Tensor(np.broadcast_to(_checked_size(np.concatenate(thin, own)), whole), axis)
+
+
+# ----------------------------------------------------------------------------------- reductions
+
+
+def _reduction(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    (ids,), axis = v.tensors(xs)
+    params = dict(node.params)
+    reduced = params["axes"] if "axes" in params else (params["axis"],)
+    if axis in reduced:
+        raise Refusal("a reduction over the lanes")
+    dtype = xs_dtype = v.w.dtype_of(xs[0])
+    wide = node.op.accumulator
+    if wide is not None:
+        dtype = wide(xs_dtype)
+    inner = [behind(d, axis) for d in reduced]
+    outer = [d for d in range(ids.ndim) if d not in inner]
+    out = _merged(v.w, np.transpose(ids, (*outer, *inner)), len(outer), node, dtype)
+    left = None if axis is None else axis - sum(d < axis for d in reduced)
+    return Tensor(out, left)
+
+
+def _merged(w: Writer, ids: Numbers, outer: int, node: Node, accumulator: DType) -> Numbers:
+    """The reduction of the axes from ``outer`` on."""
+    result = node.types[0].dtype
+    op = node.op if node.op.kind == "reduction" else OPS["any" if result.is_bool else "sum"]
+    (thin,), _ = thinly([ids], range(outer))
+    rows = thin.reshape(-1, prod(thin.shape[outer:]))
+    if rows.shape[1] > BLOCK or rows.size > 4 * MOST_ELEMENTS:
+        raise Refusal(f"a reduction of {rows.size} elements a lane")
+    out = np.empty(rows.shape[0], np.int64)
+    for k, row in enumerate(rows):
+        if not len(row):
+            assert op.identity is not None
+            out[k] = w.literal(Literal.of(op.identity(accumulator), result))
+            continue
+        args = tuple(int(a) for a in row)
+        out[k] = w.emit(Scalar("reduce", result, args, op=op, accumulator=accumulator))
+    return np.broadcast_to(out.reshape(thin.shape[:outer]), ids.shape[:outer])
+
+
+def _cumulative(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    arrays, axis = v.tensors(xs)
+    along = node.param("axis")
+    if along == axis:
+        raise Refusal("a recurrence over the lanes")
+    own = behind(along, axis)
+    shape = arrays[0].shape
+    thin, _ = thinly(arrays, [d for d in range(len(shape)) if d != own])
+    _checked_size(thin[0])
+    moved = [np.moveaxis(a, own, -1).reshape(-1, shape[own]) for a in thin]
+    out = np.empty(moved[0].shape, np.int64)
+    places = range(shape[own])
+    for row in range(len(out)):
+        before = -1
+        for k in reversed(places) if node.param("reverse") else places:
+            here = tuple(int(a[row, k]) for a in moved)
+            step = Scalar("op", node.types[0].dtype, (before, *here), op=node.op)
+            before = here[-1] if before < 0 else v.w.emit(step)
+            out[row, k] = before
+    rest = [n for d, n in enumerate(thin[0].shape) if d != own]
+    back = np.moveaxis(out.reshape(*rest, shape[own]), -1, own)
+    return Tensor(np.broadcast_to(back, shape), axis)
+
+
+def _dot(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    """The product over (batch, free x, free y, contracted) axes, reduced; as fusion's own loops."""
+    single = is_product(node)
+    if not single and not is_loop_dot(node):
+        raise Refusal("a matrix product")
+    contract, batch = node.param("contract"), node.param("batch")
+    sides: list[tuple[Numbers, int | None, list[int]]] = []
+    axes = [v.lane_axis(x) for x in xs]
+    for k, other in ((0, 1), (1, 0)):  # a batch axis of lanes is one on both sides
+        if axes[k] in batch[k]:
+            axes[other] = batch[other][batch[k].index(axes[k])]
+    for x, axis, summed, batched in zip(xs, axes, contract, batch, strict=True):
+        if axis in summed:
+            raise Refusal("a contraction over the lanes")
+        free = [d for d in range(len(v.shape(x))) if d not in summed and d not in batched]
+        sides.append((v.tensor(x, axis).ids, axis, free))
+    (x_ids, x_axis, x_free), (y_ids, y_axis, y_free) = sides
+    if x_axis in x_free and y_axis in y_free:
+        raise Refusal("lanes that meet other lanes")
+    order = [
+        [behind(d, side[1]) for d in (*batch[k], *side[2], *contract[k]) if d != side[1]]
+        for k, side in enumerate(sides)
+    ]
+    # Positions of each side's axes in the product.
+    names = [("b", n) for n in range(len(batch[0]))]
+    names += [("x", d) for d in x_free] + [("y", d) for d in y_free]
+    lane = None
+    if x_axis is not None or y_axis is not None:
+        key = ("x", x_axis) if x_axis in x_free else ("y", y_axis)
+        if x_axis in batch[0]:
+            key = ("b", batch[0].index(x_axis))
+        lane = names.index(key)  # type: ignore[arg-type]
+        del names[lane]
+    names += [("c", n) for n in range(len(contract[0]))]
+    aligned = []
+    for k, (ids, side) in enumerate(zip((x_ids, y_ids), "xy", strict=True)):
+        moved = np.transpose(ids, order[k])
+        mine = [n for n, (kind, _) in enumerate(names) if kind in ("b", side, "c")]
+        shape = [1] * len(names)
+        for n, extent in zip(mine, moved.shape, strict=True):
+            shape[n] = extent
+        aligned.append(moved.reshape(shape))
+    left, right = np.broadcast_arrays(*aligned)
+    return Tensor(_contracted(v.w, node, left, right, len(contract[0]), single), lane)
+
+
+def _contracted(
+    w: Writer, node: Node, left: Numbers, right: Numbers, summed: int, single: bool
+) -> Numbers:
+    narrow = w.dtype(int(left.flat[0])) if left.size else node.types[0].dtype
+    accumulator = OPS["sum"].accumulator
+    assert accumulator is not None
+    wide = narrow if single else accumulator(narrow)
+    name = "and" if narrow.is_bool else "mul"
+    if left.size > 4 * MOST_ELEMENTS:
+        raise Refusal(f"a contraction of {left.size} products a lane")
+    out = np.empty(left.shape, np.int64)
+    for index in np.ndindex(*left.shape):
+        x, y = (w.convert(int(side[index]), wide) for side in (left, right))
+        out[index] = w.op(name, x, y)
+    outer = left.ndim - summed
+    if single:
+        return out.reshape(left.shape[:outer])
+    return _merged(w, out, outer, node, wide)
+
+
+OPS_ON_SCALARS: dict[str, Rule] = {
+    "constant": _constant,
+    "iota": _iota,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "reshape": _reshape,
+    "slice": _slice,
+    "pad": _pad,
+    "concat": _concat,
+    "dot": _dot,
+    **{name: _reduction for name, op in OPS.items() if op.kind == "reduction"},
+    **{name: _cumulative for name, op in OPS.items() if op.kind == "cumulative"},
+}

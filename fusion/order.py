@@ -1,0 +1,195 @@
+"""In which order values are computed, where some must wait.
+
+An ``after`` node is its first operand, to be read when the others are there. Here such nodes go:
+what read one reads the operand itself, and is remembered to wait. Programs without them are
+computed in the order of :func:`~..ir.graph.toposort`. With them that order would keep much of what
+is computed again until its last reader, say the gradient of a weight, comes at the end; so a second
+order is drawn up that takes, of all that could be computed next, what adds least to the memory in
+use, and the one with the lower peak is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.graph import Graph, Node, Value, toposort
+from ..ir.ops.checkpoint import AFTER
+from ..ir.rewrite import rebuild
+
+__all__ = ["Ordered", "Waits", "latest", "order_of"]
+
+# Steps that may be next are looked through one by one: programs with more steps than this keep
+# the order of their text.
+_MOST_STEPS = 20_000
+
+# For each node that waits, the values it waits for.
+Waits = Mapping[Node, "tuple[Value, ...]"]
+Realize = Callable[[Graph, Sequence[Node]], "Mapping[Value, str]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A graph without ``after`` nodes, with the order of its nodes.
+
+    Attributes
+    ----------
+    graph : Graph
+    nodes : list of Node
+        Operands first.
+    waits : mapping
+    """
+
+    graph: Graph
+    nodes: list[Node]
+    waits: Waits = field(default_factory=dict)
+
+
+def order_of(graph: Graph, realize: Realize) -> Ordered:
+    """The graph to lower; ``realize(graph, nodes)`` tells which values get memory."""
+    nodes = graph.nodes()
+    if all(node.op is not AFTER for node in nodes):
+        return Ordered(graph, nodes)
+    plain = _without(graph, nodes)
+    steps = _Steps(plain, realize(plain.graph, plain.nodes))
+    if len(steps.order) > _MOST_STEPS:
+        return plain
+    thrifty = steps.thrifty()
+    if steps.peak(thrifty) >= steps.peak(steps.order):
+        return plain
+    placed: set[Node] = set(graph.inputs)
+    order: list[Node] = []
+    for step in thrifty:
+        found = toposort(step.outputs, stop=placed)
+        placed.update(found)
+        order += found
+    order += toposort(plain.graph.outputs, stop=placed)  # constants that are results
+    return Ordered(plain.graph, order, plain.waits)
+
+
+def latest(waits: Waits, nodes: Iterable[Node], home: Mapping[Node, int]) -> int:
+    """The last home of what nodes wait for, or of what that is computed from; -1: of nothing."""
+    stack = [x.node for node in nodes for x in waits.get(node, ())]
+    seen = set(stack)
+    last = -1
+    while stack:
+        node = stack.pop()
+        place = home.get(node)
+        if place is not None:
+            last = max(last, place)
+            continue
+        for x in (*node.inputs, *waits.get(node, ())):
+            if x.node not in seen:
+                seen.add(x.node)
+                stack.append(x.node)
+    return last
+
+
+def _without(graph: Graph, nodes: Sequence[Node]) -> Ordered:
+    """The graph with the operands of ``after`` nodes in their place, its nodes in the same order.
+
+    Nodes that read them are made anew: they are not the ones that were there before.
+    """
+    renewed: dict[Value, Value] = {}
+    waiting: dict[Value, tuple[Value, ...]] = {}  # by the value of the after node
+    order: list[Node] = []
+    waits: dict[Node, tuple[Value, ...]] = {}
+    for node in nodes:
+        inputs = [renewed.get(x, x) for x in node.inputs]
+        if node.op is AFTER:
+            renewed[node.out] = inputs[0]
+            waiting[node.out] = (*inputs[1:], *waiting.get(node.inputs[0], ()))
+            continue
+        new = rebuild(node, inputs)
+        for old, value in zip(node.outputs, new.outputs, strict=True):
+            if new is not node:
+                renewed[old] = value
+        awaited = [y for x in node.inputs for y in waiting.get(x, ())]
+        if awaited:
+            waits[new] = tuple(dict.fromkeys(awaited))
+        order.append(new)
+    outputs = tuple([renewed.get(x, x) for x in graph.outputs])
+    return Ordered(Graph(graph.inputs, outputs, graph.name), order, waits)
+
+
+class _Steps:
+    """The nodes whose results get memory, with what each reads and awaits."""
+
+    def __init__(self, plain: Ordered, realized: Mapping[Value, str]) -> None:
+        self.size: dict[Node, int] = {}
+        for node in plain.nodes:
+            if node.inputs and any(x in realized for x in node.outputs):
+                self.size[node] = sum([x.type.nbytes for x in node.outputs])
+        self.order = list(self.size)
+        self.results = {x.node for x in plain.graph.outputs}
+        self.reads: dict[Node, list[Node]] = {}
+        self.needs: dict[Node, list[Node]] = {}
+        # What a value that has no memory is computed from, and what that waits for.
+        sources: dict[Node, tuple[frozenset[Node], frozenset[Node]]] = {}
+        nothing: tuple[frozenset[Node], frozenset[Node]] = (frozenset(), frozenset())
+        for node in plain.nodes:
+            reads: set[Node] = set()
+            awaits: set[Node] = set()
+            for x in node.inputs:
+                if x.node in self.size:
+                    reads.add(x.node)
+                else:
+                    below = sources.get(x.node, nothing)
+                    reads |= below[0]
+                    awaits |= below[1]
+            for x in plain.waits.get(node, ()):
+                if x.node in self.size:
+                    awaits.add(x.node)
+                else:
+                    awaits |= sources.get(x.node, nothing)[0]
+            if node in self.size:
+                self.reads[node] = list(reads)
+                self.needs[node] = list(reads | awaits)
+            else:
+                sources[node] = (frozenset(reads), frozenset(awaits))
+        self.readers = dict.fromkeys(self.order, 0)
+        for step in self.order:
+            for read in self.reads[step]:
+                self.readers[read] += 1
+
+    def _freed(self, step: Node, left: Mapping[Node, int]) -> int:
+        """Bytes whose last reader a step is."""
+        return sum(
+            [self.size[x] for x in self.reads[step] if left[x] == 1 and x not in self.results]
+        )
+
+    def peak(self, order: Sequence[Node]) -> int:
+        """Most bytes in use at one time."""
+        left = dict(self.readers)
+        used = most = 0
+        for step in order:
+            used += self.size[step]
+            most = max(most, used)
+            used -= self._freed(step, left)
+            for x in self.reads[step]:
+                left[x] -= 1
+        return most
+
+    def thrifty(self) -> list[Node]:
+        """The order that adds least at each step; of equals, the first in the program."""
+        place = {step: k for k, step in enumerate(self.order)}
+        users: dict[Node, list[Node]] = {step: [] for step in self.order}
+        missing: dict[Node, int] = {}
+        for step in self.order:
+            missing[step] = len(self.needs[step])
+            for x in self.needs[step]:
+                users[x].append(step)
+        left = dict(self.readers)
+        ready = [step for step in self.order if not missing[step]]
+        order: list[Node] = []
+        while ready:
+            step = min(ready, key=lambda s: (self.size[s] - self._freed(s, left), place[s]))
+            ready.remove(step)
+            order.append(step)
+            for x in self.reads[step]:
+                left[x] -= 1
+            for user in users[step]:
+                missing[user] -= 1
+                if not missing[user]:
+                    ready.append(user)
+        return order

@@ -1,0 +1,160 @@
+"""Nodes that carry a rule of the user's: values as computed, derivatives as told.
+
+A function with a rule of its own is not a region. It runs in the open, on :func:`hold`-ed
+arguments, and one node ties its results to the arguments::
+
+    y = f(hold(x))                       the primal: ordinary nodes, fused and merged like any other
+    z = custom_call(y, x, c) {rule}      z is y; its derivative is what the rule says of x
+
+``hold`` lets no tangent pass, so a transform that meets ``z`` asks the rule and never looks into
+``f`` for the derivative by ``x``. What ``f`` captures is not held: its tangent arrives with ``y``
+and is added. ``c`` are captured values that the rule reads; as operands they follow the arguments
+through every transform. When differentiation is over, ``z`` is replaced by ``y`` and nothing is
+left of the rule.
+
+The same op, without values, is the linear part of a rule that only knows its transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..graph import Node, Value, make, make_node
+from ..types import TensorType
+from .registry import register
+
+__all__ = ["CUSTOM_CALL", "HOLD", "UNREAD", "Rule", "custom_call", "hold", "values_of"]
+
+
+class Rule:
+    """What derivatives a ``custom_call`` has.
+
+    All rules are equal and hash alike: a rule says nothing about the value of a node, so programs
+    that differ in their rules alone are the same program once they are compiled. Nodes are told
+    apart by identity, and no pass that merges nodes runs before differentiation is over.
+    """
+
+    __slots__ = ()
+    title = "custom rule"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule)
+
+    def __hash__(self) -> int:
+        return hash(Rule)
+
+    def jvp(self, node: Node, tangents: Sequence[Value | None]) -> tuple[Value | None, ...]:
+        """Tangents of the results, see :class:`~..graph.Op`."""
+        raise NotImplementedError
+
+    def transpose(
+        self, node: Node, cotangents: Sequence[Value | None], linear: Sequence[bool]
+    ) -> Sequence[Any]:
+        """Cotangents of the operands; :data:`UNREAD` for one that needs none."""
+        raise NotImplementedError
+
+    def batch(
+        self, node: Node, operands: Sequence[Value], axes: Sequence[int | None]
+    ) -> tuple[tuple[Value, ...], tuple[int | None, ...]]:
+        """The call for many examples at once."""
+        raise NotImplementedError
+
+    def refusal(self) -> str:
+        """Why a call without values cannot be evaluated."""
+        return f"{self.title}: is known by its transpose alone"
+
+
+class _Unread:
+    """A linear operand through which nothing flows back: its share is another operand's."""
+
+    def __repr__(self) -> str:
+        return "UNREAD"
+
+
+UNREAD = _Unread()
+
+
+# ----------------------------------------------------------------------------------------- hold
+
+
+HOLD = register(
+    "hold",
+    "elementwise",
+    infer=lambda x: x,
+    reference=lambda x: x,
+    scalar=lambda h, x: x,
+    complex_scalar=lambda h, x: x,
+    jvp=lambda node, tangents: None,
+    transpose=lambda node, cotangent, linear: (cotangent,),
+    doc="The operand itself; no tangent passes, since a custom_call on the same operand has it. "
+    "Dropped by canonicalization.",
+    why_not={"samples": "a part of custom_call"},
+)
+
+
+def hold(x: Value) -> Value:
+    return make(HOLD, (x,))
+
+
+# ---------------------------------------------------------------------------------- custom_call
+
+
+def _call_type(
+    *operands: TensorType, count: int, types: tuple[TensorType, ...], rule: Rule
+) -> tuple[TensorType, ...]:
+    return types or operands[:count]
+
+
+def _call_value(
+    *operands: Any, count: int, types: tuple[TensorType, ...], rule: Rule
+) -> tuple[Any, ...]:
+    if types:
+        raise UnsupportedError(rule.refusal(), op="custom_call", device="jvp")
+    return operands[:count]
+
+
+def _call_jvp(node: Node, tangents: Sequence[Value | None]) -> Any:
+    return node.param("rule").jvp(node, tangents)
+
+
+def _call_transpose(node: Node, cotangent: Any, linear: Sequence[bool]) -> Any:
+    many = [cotangent] if len(node.types) == 1 else cotangent
+    return node.param("rule").transpose(node, many, linear)
+
+
+def _call_batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
+    return node.param("rule").batch(node, operands, axes)
+
+
+CUSTOM_CALL = register(
+    "custom_call",
+    "custom",
+    infer=_call_type,
+    reference=_call_value,
+    jvp=_call_jvp,
+    transpose=_call_transpose,
+    batch=_call_batch,
+    doc="The first `count` operands, with derivatives by `rule` in terms of the others. With "
+    "`types` in place of values, a linear function known by its transpose. Dropped by "
+    "canonicalization.",
+    why_not={"samples": "its rule is the user's"},
+)
+
+
+def custom_call(
+    values: Sequence[Value], operands: Sequence[Value], rule: Rule, types: Sequence[TensorType] = ()
+) -> tuple[Value, ...]:
+    """The results of a call: ``values``, or if there are none of the given ``types``."""
+    count = len(values) or len(types)
+    if not count:
+        return ()
+    given = () if values else tuple(types)
+    node = make_node(CUSTOM_CALL, (*values, *operands), count=count, types=given, rule=rule)
+    return node.outputs
+
+
+def values_of(node: Node) -> tuple[Value, ...]:
+    """The operands that a ``custom_call`` passes on; none if it has no values."""
+    return () if node.param("types") else node.inputs[: node.param("count")]
