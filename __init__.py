@@ -14,11 +14,14 @@ from .engine.associative_scan import associative_scan
 from .engine.branches import cond, select, switch
 from .engine.callbacks import pure_callback
 from .engine.checkpoint import checkpoint, checkpoint_name, remat
+from .engine.check_grads import check_grads, verify_ad
 from .engine.config import config
 from .engine.counters import counters
 from .engine.custom_jvp import custom_jvp
+from .engine.custom_solves import custom_linear_solve, custom_root
 from .engine.custom_vjp import custom_vjp
 from .engine.directional import jvp, linear_transpose, linearize, vjp
+from .engine.explain_remat import explain_remat
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
 from .engine.jit import jit
@@ -86,6 +89,7 @@ __all__ = [
     "UnsupportedError",
     "associative_scan",
     "bool_",
+    "check_grads",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -95,9 +99,12 @@ __all__ = [
     "config",
     "counters",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
     "debug",
     "e",
+    "explain_remat",
     "float32",
     "float64",
     "fori_loop",
@@ -134,6 +141,7 @@ __all__ = [
     "uint64",
     "uint8",
     "value_and_grad",
+    "verify_ad",
     "vjp",
     "vmap",
     "while_loop",

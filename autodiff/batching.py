@@ -59,7 +59,9 @@ def batch(
     -----
     Nodes that do not depend on a mapped value are shared, computed once, not replicated.
     """
-    batched: dict[Node, list[tuple[Value, int] | None]] = {}
+    # What stands for each result, None: itself. A loop may have results that are the same for all
+    # examples although it has others that are not.
+    batched: dict[Node, list[Batched | None]] = {}
     for x, (whole, axis) in mapped.items():
         _check_mapped(x, whole, axis, size)
         batched.setdefault(x.node, [None] * len(x.node.types))[x.index] = (whole, axis)
@@ -87,14 +89,13 @@ def batch(
                 batched[node] = [picked]
                 continue
         known = batched.get(node) or [None] * len(node.types)
-        results: list[tuple[Value, int] | None] = []
-        for old, new, mapping in zip(
-            node.types, _batched(node, operands, axes), known, strict=True
-        ):
+        if any(axis is not None for axis in axes):
+            results = _batched(node, operands, axes)
+        else:
+            results = [(x, None) for x in rebuild(node, operands).outputs]
+        for old, new in zip(node.types, results, strict=True):
             _check_result(node, old, new, size)
-            value, where = new
-            results.append(mapping or (None if where is None else (value, where)))
-        batched[node] = results
+        batched[node] = [old or new for old, new in zip(known, results, strict=True)]
     found: list[Batched] = []
     for x in outputs:
         many = batched.get(x.node)
@@ -105,6 +106,10 @@ def batch(
 def _batched(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> list[Batched]:
     """The results of one batched node, with their axes."""
     op = node.op
+    if op.kind == "region":
+        from .region_batching import batched_region  # it builds on this module
+
+        return batched_region(node, operands, axes)
     if op.batch is None:
         if op.kind != "elementwise":
             unsupported("vmap", node, op.why_not.get("batch", "it has no batching rule"))

@@ -16,7 +16,16 @@ from ..ir.errors import UnsupportedError
 from ..ir.graph import Node, Value, toposort
 from ..ir.location import at_user_line
 from ..ir.ops.arithmetic import add, mul
-from ..ir.ops.custom import CUSTOM_CALL, UNREAD, Rule, custom_call, hold, values_of
+from ..ir.ops.custom import (
+    CUSTOM_CALL,
+    UNREAD,
+    Rule,
+    Tie,
+    custom_call,
+    hold,
+    unheld,
+    values_of,
+)
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.leaves import input_node
 from ..ir.ops.operands import convert
@@ -26,7 +35,10 @@ from ..ir.types import TensorType
 from .batching import Batched, batch
 from .forward import unsupported
 
-__all__ = ["Forward", "Pull", "Reverse", "at_axis", "per_example", "refuse_untransposed", "total"]
+__all__ = [
+    *("Forward", "Pull", "Reverse", "Still", "at_axis", "batch_size", "filled_in", "instantiated"),
+    *("per_example", "refuse_untransposed", "total"),
+]
 
 Tangents = Sequence["Value | None"]
 Axes = Sequence["int | None"]
@@ -118,17 +130,52 @@ def instantiated(x: Value, dot: Value | None) -> Value:
     return zeros_of(x.type) if dot is None else dot
 
 
+class Still(Rule):
+    """The rule of zeros that belong to a linear program: linear in their operand, and zero.
+
+    A rule that adds a tangent to one that does not move would else be affine, not linear.
+    """
+
+    __slots__ = ()
+
+    def jvp(self, node: Node, tangents: Tangents) -> tuple[Value | None, ...]:
+        return (None,) * len(node.types)
+
+    def transpose(self, node: Node, cotangents: Tangents, linear: Sequence[bool]) -> Sequence[Any]:
+        return [UNREAD] * len(node.inputs)
+
+    def batch(self, node: Node, operands: Sequence[Value], axes: Axes) -> Any:
+        size = batch_size(operands, axes)
+        zeros, moving = operands
+        whole = at_axis(zeros, axes[0], 0, size)
+        return custom_call([whole], [moving], self, node.param("tie")), (0,)
+
+
+def filled_in(dots: Tangents, types: Sequence[TensorType]) -> list[Value | None]:
+    """Tangents with zeros for those that are None, but for integers."""
+    moving = next((t for t in dots if t is not None), None)
+    found: list[Value | None] = []
+    for t, of in zip(dots, types, strict=True):
+        if t is None and of.dtype.is_inexact:
+            zeros = zeros_of(of)
+            t = zeros if moving is None else custom_call([zeros], [moving], Still(), Tie())[0]
+        found.append(t if of.dtype.is_inexact else None)
+    return found
+
+
 class Forward(Rule):
     """The rule of a ``custom_jvp``: operands are values, arguments, extras.
 
-    Extras are what the rule reads besides its arguments.
+    Extras are what the rule reads besides its arguments; the first ``fixed`` of them are given by
+    the caller and must not move.
     """
 
-    __slots__ = ("args", "push", "title")
+    __slots__ = ("args", "fixed", "push", "title")
 
-    def __init__(self, title: str, args: int, push: Push) -> None:
+    def __init__(self, title: str, args: int, fixed: int, push: Push) -> None:
         self.title = title
         self.args = args
+        self.fixed = fixed
         self.push = push
 
     def _parts(self, node: Node, many: Sequence[Any]) -> tuple[Any, Any, Any]:
@@ -137,7 +184,10 @@ class Forward(Rule):
 
     def jvp(self, node: Node, tangents: Tangents) -> tuple[Value | None, ...]:
         _, args, extras = self._parts(node, node.inputs)
-        captured, dots, _ = self._parts(node, tangents)
+        captured, dots, others = self._parts(node, tangents)
+        captured = unheld(captured, node)
+        if any(t is not None for t in others[: self.fixed]):
+            unsupported("jvp", node, f"{self.title}: an argument of nondiff_argnums has a tangent")
         if all(t is None for t in dots):
             return tuple(captured)
         return _totals(captured, self._told(node, args, extras, dots))
@@ -161,10 +211,12 @@ class Forward(Rule):
         value_axes, arg_axes, extra_axes = self._parts(node, axes)
         whole = [at_axis(x, a, 0, size) for x, a in zip(values, value_axes, strict=True)]
         rule = self._batched(arg_axes, extra_axes, size)
-        return custom_call(whole, [*args, *extras], rule), (0,) * len(whole)
+        found = custom_call(whole, [*args, *extras], rule, node.param("tie"))
+        return found, (0,) * len(found)
 
     def _batched(self, arg_axes: Axes, extra_axes: Axes, size: int) -> Rule:
-        return Forward(self.title, self.args, batched_push(self.push, arg_axes, extra_axes, size))
+        push = batched_push(self.push, arg_axes, extra_axes, size)
+        return Forward(self.title, self.args, self.fixed, push)
 
 
 def batched_push(push: Push, arg_axes: Axes, extra_axes: Axes, size: int) -> Push:
@@ -185,8 +237,8 @@ class Reverse(Forward):
 
     __slots__ = ("fwd",)
 
-    def __init__(self, title: str, args: int, fwd: Fwd, push: Push | None) -> None:
-        super().__init__(title, args, push)  # type: ignore[arg-type]
+    def __init__(self, title: str, args: int, fixed: int, fwd: Fwd, push: Push | None) -> None:
+        super().__init__(title, args, fixed, push)  # type: ignore[arg-type]
         self.fwd = fwd
 
     def _told(self, node: Node, args: Any, extras: Any, dots: Any) -> Tangents:
@@ -229,7 +281,7 @@ class Reverse(Forward):
             axes = [b[1] for b in found if b is not None]
             return values, batched_pullback(pullback[0], axes, arg_axes, size)
 
-        return Reverse(self.title, self.args, many, push)
+        return Reverse(self.title, self.args, self.fixed, many, push)
 
 
 def batched_pullback(pullback: Pullback, axes: Axes, arg_axes: Axes, size: int) -> Pullback:
@@ -280,8 +332,9 @@ class Pull(Rule):
         self, fixed: Sequence[Value], dots: Sequence[Value], types: Sequence[TensorType]
     ) -> tuple[Value, ...]:
         # The derivative of the values by the tangents is this rule's, so they are held.
-        values = self.push(fixed, [hold(t) for t in dots]) if self.push else ()
-        return custom_call(values, [*fixed, *dots], self, types)
+        tie = Tie()
+        values = self.push(fixed, [hold(t, tie) for t in dots]) if self.push else ()
+        return custom_call(values, [*fixed, *dots], self, tie, types)
 
     def _parts(self, node: Node, many: Sequence[Any]) -> tuple[Any, Any, Any]:
         n = len(values_of(node))
@@ -292,7 +345,7 @@ class Pull(Rule):
         found, fixed_dots, moved = self._parts(node, tangents)
         if any(t is not None for t in fixed_dots) and not self.push:
             unsupported("jvp", node, self.refusal())
-        known = tuple(found) or (None,) * len(node.types)
+        known = tuple(unheld(found, node)) or (None,) * len(node.types)
         if all(t is None for t in moved):
             return known
         some = [instantiated(x, t) for x, t in zip(dots, moved, strict=True)]
@@ -314,7 +367,8 @@ class Pull(Rule):
         whole = [at_axis(x, a, 0, size) for x, a in zip(values, value_axes, strict=True)]
         types = [TensorType((size, *t.shape), t.dtype, t.weak) for t in node.types]
         rule = Pull(self.title, self.fixed, pullback, push)
-        return custom_call(whole, [*fixed, *dots], rule, types), (0,) * len(types)
+        results = custom_call(whole, [*fixed, *dots], rule, node.param("tie"), types)
+        return results, (0,) * len(results)
 
     def _batched_push(self, push: Any, fixed_axes: Axes, dot_axes: Axes, size: int) -> Any:
         def pushed(fixed: Sequence[Value], dots: Sequence[Value]) -> list[Value | None]:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import Graph, Node, Value, make_node, toposort
-from ..ir.ops.checkpoint import CHECKPOINT, NAMED
+from ..ir.ops.checkpoint import CHECKPOINT
 from ..ir.ops.custom import UNREAD, Rule
 from ..ir.ops.leaves import input_node
-from ..ir.rewrite import substitute
-from ..ir.types import TensorType
+from ..ir.rewrite import rebuild, substitute
 from . import reverse
 from .batching import batch
-from .rematerialize import is_plain, partition, reads_of
+from .rematerialize import partition, reads_of
+from .saving_network import is_plain
 
 __all__ = [
     *("Choice", "Recompute", "Split", "budgeted", "checkpoint_call", "minimum_cut"),
@@ -140,10 +140,12 @@ class Recompute(Rule):
         kept = checkpoint_call(body.inputs, saved, node.inputs, held, self)
         stand_ins = [input_node(x.type, f"saved{k}") for k, x in enumerate(saved)]
         results = substitute(dots, dict(zip(saved, [n.out for n in stand_ins], strict=True)))
-        moved = [t for t in tangents if t is not None]
+        results, uses, which = _one_a_use(results, inputs)
+        given = [t for t in tangents if t is not None]
+        moved = [given[k] for k in which]
         pushed = iter(
             checkpoint_call(
-                (*body.inputs, *stand_ins, *inputs),
+                (*body.inputs, *stand_ins, *uses),
                 results,
                 (*node.inputs, *kept, *moved),
                 (*held, *[False] * (len(kept) + len(moved))),
@@ -190,6 +192,44 @@ class Recompute(Rule):
         return results, tuple([axis for _, axis in found])
 
 
+def _one_a_use(
+    outputs: Sequence[Value], inputs: Sequence[Node]
+) -> tuple[tuple[Value, ...], list[Node], list[int]]:
+    """The same program with an input of its own for each use of an input, and which it was.
+
+    Cotangents are added up one use after the other, last use first (:func:`.reverse.transpose`).
+    With the uses told apart, those inside a checkpoint and those outside are added in the order of
+    the program without it: else a residual connection would round differently.
+    """
+    place = {node: k for k, node in enumerate(inputs)}
+    copies: list[Node] = []
+    which: list[int] = []
+
+    def use(x: Value) -> Value:
+        k = place.get(x.node)
+        if k is None:
+            return renewed.get(x, x)
+        copies.append(input_node(x.type, x.node.param("name")))
+        which.append(k)
+        return copies[-1].out
+
+    renewed: dict[Value, Value] = {}
+    order = toposort(outputs, stop=inputs)
+    counts: list[int] = []
+    for node in order:
+        new = rebuild(node, [use(x) for x in node.inputs])
+        counts.append(len(copies))
+        if new is not node:
+            renewed.update(zip(node.outputs, new.outputs, strict=True))
+    inner = len(copies)
+    results = tuple([use(x) for x in outputs])
+    # Results first, then the nodes from the last to the first, operands of one in their order.
+    ranked = list(range(inner, len(copies)))
+    for start, stop in zip(reversed([0, *counts[:-1]]), reversed(counts), strict=True):
+        ranked += range(start, stop)
+    return results, [copies[k] for k in ranked], [which[k] for k in ranked]
+
+
 def checkpoint_call(
     inputs: Sequence[Node],
     outputs: Sequence[Value],
@@ -211,12 +251,3 @@ def checkpoint_call(
         rule=rule,
     )
     return node.outputs
-
-
-def has_name(names: frozenset[str]) -> Callable[..., bool]:
-    """The predicate of values called so by ``checkpoint_name``."""
-
-    def named(op: str, *types: TensorType, **params: Any) -> bool:
-        return op == NAMED.name and params["name"] in names
-
-    return named

@@ -21,58 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from ..ir.graph import Node, Value, toposort
-from ..ir.ops.leaves import CONSTANT, IOTA
-from ..ir.scalar.handlers.count import cost
-from ..ir.types import GROWING, TensorType
 from .minimum_cut import Cut, vertex_cut
 from .nested_segments import BudgetError
+from .saving_network import Linear, Network, Row, bytes_of, is_plain, work_of
 
-__all__ = ["Partition", "Row", "partition", "reads_of", "work_of"]
+__all__ = ["Partition", "partition", "reads_of"]
 
-# Ops whose results loops compute where they are read.
-_FUSED = frozenset({"elementwise", "view"})
-# Ops that read what loops compute without asking for memory.
-_FUSING = frozenset({"elementwise", "view", "reduction"})
-
-# Steps after which a chain of fused operations is saved once: recomputing does not drag in all of
-# it. Steps of work that are no loops, between two readers, after which a value is saved.
-LONGEST_CHAIN = 64
-FAR = 2
-
-_LIFETIME = 1.1
-_FARTHEST = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A value of the known part as the partition sees it.
-
-    Attributes
-    ----------
-    value : Value
-    capacity : int
-        What saving it costs: bytes weighted by lifetime and by the write.
-    distance : int
-        Forward steps to the first backward reader, 1 to 100.
-    written : bool
-        Whether the forward part has it in memory anyhow.
-    read : bool
-        Whether the backward part reads it.
-    reason : str
-        Why it must not be computed again; empty if it may.
-    saved : bool
-    """
-
-    value: Value
-    capacity: int
-    distance: int
-    written: bool
-    read: bool
-    reason: str
-    saved: bool
+# A byte weighs so much (as a power of two) against a unit of work times its integer price.
+_FINEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +72,7 @@ def reads_of(linear: Iterable[tuple[Node, Sequence[bool]]]) -> list[Value]:
 
 def partition(
     outputs: Sequence[Value],
-    linear: Sequence[tuple[Node, Sequence[bool]]],
+    linear: Linear,
     given: Collection[Value] = (),
     *,
     budget: int | None = None,
@@ -150,7 +108,7 @@ def partition(
     given = frozenset(given)
     reads = [x for x in reads_of(linear) if x not in given]
     known = _known(outputs, reads, given)
-    network = _Network(outputs, linear, known, reads, given)
+    network = Network(outputs, linear, known, reads, given)
     if budget is None:
         capacities = [None if unsaveable(x) else network.capacity(x) for x in network.values]
         cut = vertex_cut(capacities, network.edges, network.forbidden, network.sinks)
@@ -165,13 +123,6 @@ def partition(
         None if cut is None else cut.capacity,
         network.rows(frozenset(saved)),
     )
-
-
-def is_plain(node: Node) -> bool:
-    """Whether a node costs neither memory nor work: constants, iotas and their broadcasts."""
-    while node.op.name == "broadcast":
-        node = node.inputs[0].node
-    return node.op is CONSTANT or node.op is IOTA
 
 
 def _known(
@@ -195,144 +146,20 @@ def _between(
         if node not in found:
             found[node] = None
             todo += [x for x in node.inputs if x not in there]
-    return [n for n in toposort([x for x in reads if x not in there]) if n in found]
-
-
-class _Network:
-    """The known values as vertices, with all that decides what is saved."""
-
-    def __init__(
-        self,
-        outputs: Sequence[Value],
-        linear: Sequence[tuple[Node, Sequence[bool]]],
-        known: Sequence[Node],
-        reads: Sequence[Value],
-        given: Collection[Value],
-    ) -> None:
-        self.nodes = known
-        self.values = [x for node in known for x in node.outputs if x not in given]
-        self.number = {x: k for k, x in enumerate(self.values)}
-        self.edges = [
-            (self.number[x], self.number[y])
-            for node in known
-            for x in node.inputs
-            if x in self.number
-            for y in node.outputs
-            if y in self.number
-        ]
-        self.reads = frozenset(reads)
-        self.sinks = [self.number[x] for x in reads]
-        self.readers: dict[Value, list[Node]] = {}
-        for node in known:
-            for x in dict.fromkeys(node.inputs):
-                self.readers.setdefault(x, []).append(node)
-        self.backward: dict[Value, list[Node]] = {}
-        for node, flags in linear:
-            for x, is_linear in zip(node.inputs, flags, strict=True):
-                if not is_linear:
-                    self.backward.setdefault(x, []).append(node)
-        self.outputs = frozenset(outputs)
-        self.distance = self._distances()
-        self.reason = self._reasons()
-        self.forbidden = [self.number[x] for x in self.reason if x in self.number]
-
-    def _distances(self) -> dict[Value, int]:
-        """Steps to the first backward reader, at most 100.
-
-        What is fused is one step: a loop that computes a value again reads what the first did.
-        """
-        found: dict[Value, int] = {}
-        for node in reversed(self.nodes):
-            for x in node.outputs:
-                steps = 1 if x in self.backward else _FARTHEST
-                for reader in self.readers.get(x, ()):
-                    step = reader.op.kind not in _FUSED
-                    steps = min([steps, *[found.get(y, _FARTHEST) + step for y in reader.outputs]])
-                found[x] = steps
-        return found
-
-    def is_written(self, x: Value) -> bool:
-        """Whether the forward part has the value in memory, saved or not."""
-        if x.node.op.kind not in _FUSED or x in self.outputs:
-            return True
-        return any(reader.op.kind not in _FUSING for reader in self.readers.get(x, ()))
-
-    def capacity(self, x: Value) -> int:
-        factor = 1 if self.is_written(x) else 2
-        return int(factor * _nbytes(x.type) * _LIFETIME ** self.distance[x])
-
-    def _reasons(self) -> dict[Value, str]:
-        """Why a value must not be computed again, for each that must not."""
-        found: dict[Value, str] = {}
-        chain: dict[Node, int] = {}
-        epoch: dict[Node, int] = {}
-        passed = 0  # nodes so far that are no loops
-        for node in self.nodes:
-            kind = node.op.kind
-            passed += kind not in _FUSING
-            epoch[node] = passed
-        for node in self.nodes:
-            if any(t.shape[:1] == (GROWING,) for t in node.types):
-                continue  # a tape is for one reader: whoever needs it later runs the loop again
-            why = self._why_not(node)
-            below = [chain.get(x.node, 0) for x in node.inputs if x not in found]
-            chain[node] = max(below, default=0) + 1
-            if not why and chain[node] > LONGEST_CHAIN:
-                why, chain[node] = f"end of a chain of {LONGEST_CHAIN} fused operations", 0
-            for x in node.outputs:
-                reason = why or self._written_backward(x) or self._read_far(x, epoch)
-                if reason:
-                    found[x] = reason
-        return found
-
-    def _why_not(self, node: Node) -> str:
-        if not node.inputs:
-            return "computed from nothing"
-        kind = node.op.kind
-        if kind == "reduction":
-            small = 4 * sum(map(_nbytes, node.types)) < sum(_nbytes(x.type) for x in node.inputs)
-            return "a reduction: reads much, gives little" if small else ""
-        return "" if kind in _FUSED else f"{node.op.name} is not cheap"
-
-    def _written_backward(self, x: Value) -> str:
-        for reader in self.backward.get(x, ()):
-            if reader.op.kind not in _FUSING:
-                return f"the backward part would write it to memory for {reader.op.name}"
-        return ""
-
-    def _read_far(self, x: Value, epoch: dict[Node, int]) -> str:
-        at = [epoch[reader] for reader in self.readers.get(x, ())]
-        if len(at) > 1 and min(at) == epoch[x.node] and max(at) - min(at) >= FAR:
-            return "read nearby and far away"
-        return ""
-
-    def rows(self, saved: Collection[Value]) -> tuple[Row, ...]:
-        return tuple(
-            [
-                Row(
-                    x,
-                    self.capacity(x),
-                    min(self.distance[x], _FARTHEST),
-                    self.is_written(x),
-                    x in self.reads,
-                    self.reason.get(x, ""),
-                    x in saved,
-                )
-                for x in self.values
-            ]
-        )
+    order = toposort([x for x in reads if x not in there])
+    return [node for node in order if node in found and not is_plain(node)]
 
 
 # ------------------------------------------------------------------------------- with a budget
 
 
-def _within(network: _Network, budget: int, unsaveable: Callable[[Value], bool]) -> Cut | None:
+def _within(network: Network, budget: int, unsaveable: Callable[[Value], bool]) -> Cut | None:
     """The cut of least work among those the price can find whose bytes are within the budget.
 
     The bytes saved do not grow as the price of work falls (the two are the sides of a parametric
     minimum cut), so the price is bisected, in powers of two and then between two of them.
     """
-    bytes_of = [_nbytes(x.type) for x in network.values]
+    sizes = [bytes_of(x.type) for x in network.values]
     roots = [k for k, x in enumerate(network.values) if not x.node.inputs]
     # Several results of one node share its work.
     work = [work_of(x.node) // len(x.node.types) + 1 for x in network.values]
@@ -341,21 +168,21 @@ def _within(network: _Network, budget: int, unsaveable: Callable[[Value], bool])
         """With a byte as ``2**_FINEST`` and a unit of work as ``price``."""
         capacities = [
             None if unsaveable(x) else size << _FINEST
-            for x, size in zip(network.values, bytes_of, strict=True)
+            for x, size in zip(network.values, sizes, strict=True)
         ]
         return vertex_cut(
             capacities, network.edges, roots, network.sinks, [price * w for w in work]
         )
 
     def fits(found: Cut | None) -> bool:
-        return found is not None and sum([bytes_of[k] for k in found.vertices]) <= budget
+        return found is not None and sum([sizes[k] for k in found.vertices]) <= budget
 
     low, high = 0, 1 << (2 * _FINEST)
     best = cut(low)
     if best is None:
         return None
     if not fits(best):
-        least = sum([bytes_of[k] for k in best.vertices])
+        least = sum([sizes[k] for k in best.vertices])
         raise BudgetError(
             f"checkpoint: expected a budget of {least} bytes at least for the values that the "
             f"backward part needs and cannot compute again, got {budget}",
@@ -366,57 +193,11 @@ def _within(network: _Network, budget: int, unsaveable: Callable[[Value], bool])
         return full
     while high - low > 1 and (low == 0 or high / low > 1.02):
         # In the logarithm first: prices of interest spread over many magnitudes.
-        middle = (
-            max(low + 1, int((max(low, 1) * high) ** 0.5))
-            if high > 2 * low + 2
-            else ((low + high) // 2)
-        )
+        middle = int((max(low, 1) * high) ** 0.5) if high > 4 * low else (low + high) // 2
+        middle = max(middle, low + 1)
         found = cut(middle)
         if fits(found):
             low, best = middle, found
         else:
             high = middle
     return best
-
-
-_FINEST = 20
-
-
-def _nbytes(t: TensorType) -> int:
-    """Bytes; a tape's unknown extent counts as one."""
-    return prod([abs(n) for n in t.shape]) * t.dtype.itemsize
-
-
-_COSTS: dict[tuple[str, object], float] = {}
-
-
-def work_of(node: Node) -> int:
-    """Roughly what computing a node takes, in additions."""
-    kind, size = node.op.kind, max([prod([abs(n) for n in t.shape]) for t in node.types])
-    if kind == "view":
-        return 0
-    if kind == "elementwise":
-        return int(size * _element_cost(node))
-    read = sum([prod([abs(n) for n in x.shape]) for x in node.inputs])
-    if node.op.name == "dot":
-        x = node.inputs[0]
-        return 2 * size * prod([x.shape[d] for d in node.param("contract")[0]])
-    if kind == "linalg":
-        n = max([x.shape[-1] for x in node.inputs if x.ndim], default=1)
-        return 10 * read * n
-    return 100 * (read + size) if kind in ("region", "sort") else read + size
-
-
-def _element_cost(node: Node) -> float:
-    """Additions for one element, by the scalar program."""
-    op, dtype = node.op, node.inputs[0].dtype
-    if op.scalar is None or dtype.is_complex:
-        return 4.0
-    key = (op.name, tuple([x.dtype for x in node.inputs]))
-    found = _COSTS.get(key)
-    if found is None:
-        program, params = op.scalar, dict(node.params)
-        found = cost(
-            lambda h, *operands: program(h, *operands, **params), *[x.dtype for x in node.inputs]
-        )
-    return found

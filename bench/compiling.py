@@ -68,6 +68,11 @@ for _program in ("Black-Scholes", "PINN"):
     )
 
 
+@workload("compile", "first call, net of n random layers, cold", 0.7, (3, 25, 50, 100, 300), 50)
+def random_net(size: int) -> Fresh:
+    return Fresh(partial(_cold, _first, f"net of {size}"), repeats=1)
+
+
 @workload("compile", "new batch size, MLP", 0.1)
 def new_batch(size: int) -> Fresh:
     return Fresh(partial(_cold, lambda seconds: seconds["new batch"], "MLP"))

@@ -48,6 +48,9 @@ def main(package: str, program: str, name: str) -> dict[str, float]:
         made = elementwise.black_scholes(side), tuple(np.full(1000, v) for v in (100.0, 90.0, 1.0))
     elif program == "PINN":
         made = learning.poisson(side), learning.trial(256)
+    elif program.startswith("net of "):
+        deep = importlib.import_module(f"{package}.deep")
+        made = deep.deep_net(side, int(program.removeprefix("net of "))), deep.deep_point()
     else:
         made = learning.perceptron(side), learning.network(64, 64)
     function, arguments = side.jit(made[0]), lift(made[1])

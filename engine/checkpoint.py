@@ -10,10 +10,11 @@ from ..autodiff.recompute import Recompute, checkpoint_call
 from ..ir.ops.checkpoint import named
 from ..ir.ops.leaves import alias, input_node
 from ..ir.rewrite import substitute
-from .array import lift, wrap
+from .array import wrap
 from .checkpoint_policies import choice_of
 from .marking import name_of
 from .regions import as_leaves, close_regions
+from .signature import lift_leaf
 from .traced import output_value
 from .tracing import differentiating, is_independent
 from .tree import map as map_tree
@@ -111,4 +112,4 @@ def checkpoint_name(tree: Any, name: str) -> Any:
     >>> float(tg.grad(f)(0.0))
     1.0
     """
-    return map_tree(lambda x: wrap(named(lift(x), name)), tree)
+    return map_tree(lambda x: wrap(named(lift_leaf(x), name)), tree)

@@ -86,7 +86,7 @@ class custom_jvp(CustomFunction):  # noqa: N801 - JAX's name
     def _rule(self, site: Site) -> Rule:
         jvp = self._jvp
         push = push_of(site, jvp) if jvp is not None else _push_of_each(site, self._jvps or ())
-        return Forward(self.title, len(site.leaves), push)
+        return Forward(self.title, len(site.leaves), len(site.others), push)
 
     def check_linear(self, *args: Any, rtol: float = 1e-6, seed: int = 0, **kwargs: Any) -> None:
         """Raise ``AssertionError`` unless the rule's tangent is linear in the tangents.

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..autodiff.custom import filled_in
 from ..ir.errors import DTypeError, ShapeError
 from ..ir.graph import Value
 from ..ir.location import at_user_line
-from ..ir.ops.custom import Rule, custom_call, hold
-from ..ir.ops.fill import zeros_of
+from ..ir.ops.custom import Rule, Tie, custom_call, hold
 from ..ir.ops.operands import convert
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
@@ -151,7 +151,9 @@ class Site:
         function = self.custom.__wrapped__
         if not RUNNING.get() and not MARKS and is_independent([*self.leaves, *self.others]):
             return function(*self.given)  # nobody can differentiate what is known and unmarked
-        out = function(*self.arguments([hold(x) for x in self.leaves], map(hold, self.others)))
+        tie = Tie()
+        held = [hold(x, tie) for x in self.leaves]
+        out = function(*self.arguments(held, [hold(x, tie) for x in self.others]))
         leaves: list[Any] = []
         self.out_spec = take_apart(out, leaves)
         self.out_names = paths(self.out_spec, "the result")
@@ -165,7 +167,7 @@ class Site:
         operands = [*self.leaves, *self.others, *self.captured]
         if is_independent([*operands, *values]):
             return out
-        found = custom_call(values, operands, rule(self))
+        found = custom_call(values, operands, rule(self), tie)
         return put_together(self.out_spec, iter([wrap(x) for x in found]))
 
     # ------------------------------------------------------------------ arguments of the rules
@@ -175,7 +177,7 @@ class Site:
         found: tuple[Any, ...] = put_together(self.spec, iter(leaves))
         return found
 
-    def nondiff_arguments(self, extras: Iterator[Value] | Sequence[Value]) -> tuple[Any, ...]:
+    def nondiff_arguments(self, extras: Sequence[Value]) -> tuple[Any, ...]:
         """The other arguments, their arrays replaced by the first of the extras."""
         items = list(self._others)
         for place, x in zip(self._array_places, extras, strict=False):
@@ -183,9 +185,7 @@ class Site:
         found: tuple[Any, ...] = put_together(self._other_spec, iter(items))
         return found
 
-    def arguments(
-        self, leaves: Sequence[Value], extras: Iterator[Value] | Sequence[Value]
-    ) -> list[Any]:
+    def arguments(self, leaves: Sequence[Value], extras: Sequence[Value]) -> list[Any]:
         """All arguments in their places."""
         diff = iter(self.trees([wrap(x) for x in leaves]))
         others = dict(zip(self.nondiff, self.nondiff_arguments(extras), strict=True))
@@ -228,10 +228,7 @@ class Site:
 
 
 def _instantiated(dots: Sequence[Value | None], types: Sequence[TensorType]) -> list[Any]:
-    return [
-        wrap(t if t is not None else zeros_of(of)) if of.dtype.is_inexact else None
-        for t, of in zip(dots, types, strict=True)
-    ]
+    return [None if t is None else wrap(t) for t in filled_in(dots, types)]
 
 
 def fitted(

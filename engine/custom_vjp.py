@@ -115,7 +115,7 @@ class custom_vjp(CustomFunction):  # noqa: N801 - JAX's name
             kept = site.released(values, extras)
             return [*kept, *extras], _pullback(site, bwd, spec, len(kept))
 
-        return Reverse(self.title, len(site.leaves), residuals, push)
+        return Reverse(self.title, len(site.leaves), len(site.others), residuals, push)
 
 
 def _pullback(site: Site, bwd: Callable[..., Any], spec: Any, count: int) -> Pullback:

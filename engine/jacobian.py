@@ -15,6 +15,7 @@ from ..ir.graph import Value
 from ..ir.location import at_user_line
 from ..ir.ops.arithmetic import mul
 from ..ir.ops.complexes import complex_, conj
+from ..ir.ops.fill import filled
 from ..ir.ops.operands import convert
 from ..ir.ops.shape import moveaxis, reshape
 from ..ir.types import TensorType
@@ -194,7 +195,9 @@ def _batched(
     """
     places = [i for i, x in enumerate(linear) if x is not None]
     values = [x for x in linear if x is not None]
-    basis = reshape(eye(of.size, dtype=of.dtype), (of.size, *of.shape))  # along a new first axis
+    # Along a new first axis. (The one direction of a scalar is a number, which folds.)
+    square = filled((1, 1), 1, of.dtype) if of.size == 1 else eye(of.size, dtype=of.dtype)
+    basis = reshape(square, (of.size, *of.shape))
     units = (direction,)
     if turn != 1.0:
         basis, units = convert(mul(basis, turn), of.dtype), ()

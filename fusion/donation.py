@@ -39,7 +39,7 @@ class Donation:
     """
 
     def __init__(self, graph: Graph, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
-        self.nodes = list(nodes)
+        self.nodes: Sequence[Node] = nodes
         self.updates: set[Node] = set()
         self.early: dict[Value, str] = {}
         sources: dict[Node, Value] = {}

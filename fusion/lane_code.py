@@ -68,7 +68,9 @@ class LaneStore:
 class Block:
     """Instructions and regions in order.
 
-    ``kind`` is ``root``, ``loop`` (what does not depend on it may move out of it) or ``branch``.
+    ``kind`` is ``root``, ``loop`` (run each iteration: what does not depend on it moves out),
+    ``body`` (the same behind the condition of an open loop, which is the block around it) or
+    ``branch``.
     """
 
     __slots__ = ("depth", "items", "kind", "known", "parent")
@@ -104,7 +106,7 @@ class Repeat:
     reverse : bool
         Whether iterations run from the last to the first.
     test, holds : Block, int
-        Of an open loop: the condition before each iteration.
+        Of an open loop: the condition before each iteration; the block around ``body``.
     limit, error : int
         Of an open loop: more trips than ``limit`` report ``error``; -1: no limit.
     trips : int
@@ -146,6 +148,7 @@ class Speller(Protocol):
     """How the integers, buffers and constants of a program are spelled in its text."""
 
     def integer(self, value: int) -> str: ...
+    def error(self, number: int) -> str: ...
     def buffer(self, number: int) -> str: ...
     def literal(self, number: int, literal: Literal) -> str: ...
 
@@ -153,6 +156,9 @@ class Speller(Protocol):
 class _Plain:
     def integer(self, value: int) -> str:
         return str(value)
+
+    def error(self, number: int) -> str:
+        return str(number)
 
     def buffer(self, number: int) -> str:
         return f"b{number}"
@@ -250,7 +256,7 @@ def _repeat_lines(p: LaneProgram, item: Repeat, s: Speller, indent: str) -> Iter
     if item.count is not None:
         head += f" trips %{item.count}"
     else:
-        limit = "" if item.limit < 0 else f" limit {s.integer(item.limit)},{s.integer(item.error)}"
+        limit = "" if item.limit < 0 else f" limit {s.integer(item.limit)},{s.error(item.error)}"
         head += f" counts %{item.trips}{limit}"
     yield f"{indent}repeat {head} carries"
     for k, number in enumerate(item.carried):
@@ -294,4 +300,4 @@ def _scalar_text(number: int, x: Scalar, varies: bool, s: Speller) -> str:
         text += f" in {x.accumulator.short}"
     if x.kind == "bounds":
         text += f" below {s.integer(x.high)}"
-    return text + (f" error {s.integer(x.error)}" if x.error >= 0 else "")
+    return text + (f" error {s.error(x.error)}" if x.error >= 0 else "")

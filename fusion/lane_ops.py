@@ -22,7 +22,7 @@ from .lane_writer import Refusal, Writer
 from .realize import is_loop_dot, is_product
 from .split import BLOCK
 
-__all__ = ["OPS_ON_SCALARS", "behind", "elementwise", "scalar_op"]
+__all__ = ["OPS_ON_SCALARS", "behind", "constant_operand", "elementwise"]
 
 Rule = Callable[[Values, Node, Sequence[Operand]], Operand]
 
@@ -49,7 +49,7 @@ def scalar_op(w: Writer, node: Node, args: tuple[int, ...]) -> int:
 def elementwise(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
     if node.op.name in ("alias", "stop_gradient"):
         return xs[0]
-    if node.op.name == "convert" and v.w.dtype_of(xs[0]) is node.types[0].dtype:
+    if node.op.name == "convert" and node.inputs[0].dtype is node.types[0].dtype:
         return xs[0]
     arrays, axis = v.tensors(xs)
     shape = arrays[0].shape
@@ -66,6 +66,11 @@ def elementwise(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
 
 
 def _constant(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
+    return constant_operand(v, node)
+
+
+def constant_operand(v: Values, node: Node) -> Operand:
+    """A constant: scalars, or a buffer where it is large."""
     literal = node.param("literal")
     if prod(literal.shape) > MOST_ELEMENTS:
         number = v.constant(node.out)
@@ -184,9 +189,7 @@ def _slice(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
     if x.axis is not None and (start[x.axis], step[x.axis], shape[x.axis]) != (0, 1, v.lanes):
         raise Refusal("a slice of the lanes")
     kept = [d for d in range(len(shape)) if d != x.axis]
-    params = {
-        name: tuple(node.param(name)[d] for d in kept) for name in ("start", "step", "shape")
-    }
+    params = {name: tuple(node.param(name)[d] for d in kept) for name in ("start", "step", "shape")}
     return Tensor(node.op.reference(x.ids, **params), x.axis)  # type: ignore[misc]
 
 
@@ -194,18 +197,15 @@ def _pad(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
     (ids,), axis = v.tensors(xs[:1])
     fill = v.scalar(xs[1])
     sizes = {name: node.param(name) for name in ("low", "high", "interior")}
-    padded = {d for d in range(len(node.types[0].shape)) if any(n[d] for n in sizes.values())}
+    shape = node.types[0].shape
+    padded = {d for d in range(len(shape)) if any(n[d] for n in sizes.values())}
     if axis in padded:
         raise Refusal("padding of the lanes")
-    free = [behind(d, axis) for d in range(ids.ndim + (axis is not None)) if d not in padded]
-    free = [d for d in free if axis is None or d < ids.ndim]
-    whole = [n for d, n in enumerate(node.types[0].shape) if d != axis]
-    free = [d for d in range(len(whole)) if d not in {behind(p, axis) for p in padded}]
-    (thin,), _ = thinly([ids], free)
-    kept = [d for d in range(len(node.types[0].shape)) if d != axis]
+    kept = [d for d in range(len(shape)) if d != axis]
+    (thin,), _ = thinly([ids], [k for k, d in enumerate(kept) if d not in padded])
     cut = {name: tuple(n[d] for d in kept) for name, n in sizes.items()}
     out = _checked_size(node.op.reference(thin, np.int64(fill), **cut))  # type: ignore[misc]
-    return Tensor(np.broadcast_to(out, whole), axis)
+    return Tensor(np.broadcast_to(out, [shape[d] for d in kept]), axis)
 
 
 def _checked_size(ids: Any) -> Numbers:
@@ -236,10 +236,9 @@ def _reduction(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
     reduced = params["axes"] if "axes" in params else (params["axis"],)
     if axis in reduced:
         raise Refusal("a reduction over the lanes")
-    dtype = xs_dtype = v.w.dtype_of(xs[0])
-    wide = node.op.accumulator
-    if wide is not None:
-        dtype = wide(xs_dtype)
+    dtype = node.inputs[0].dtype
+    if node.op.accumulator is not None:
+        dtype = node.op.accumulator(dtype)
     inner = [behind(d, axis) for d in reduced]
     outer = [d for d in range(ids.ndim) if d not in inner]
     out = _merged(v.w, np.transpose(ids, (*outer, *inner)), len(outer), node, dtype)

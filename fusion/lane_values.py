@@ -10,7 +10,7 @@ which of their axes runs over the lanes; so does an :class:`Iota`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.dtypes import DType, int64
+from ..ir.graph import Value
 from .lane_code import LaneStore, Scalar
 from .lane_writer import Refusal, Writer
 
@@ -98,6 +99,10 @@ class Values:
         self.lanes = lanes
         self.eager = eager
 
+    def constant(self, v: Value) -> int:
+        """The buffer of a constant."""
+        raise NotImplementedError
+
     def shape(self, x: Operand) -> Shape:
         return x.shape(self.lanes) if isinstance(x, Tensor) else x.extents
 
@@ -106,12 +111,24 @@ class Values:
         if isinstance(x, Tensor):
             return x.axis
         n = self.lanes
-        if n is None or (not self.eager and prod(x.extents) <= FEW):
+        if n is None or not (self.eager or prod(x.extents) > FEW):
             return None
         for axis, extent in enumerate(x.extents):
             moves = x.along == axis if isinstance(x, Iota) else x.strides[axis] != 0
             if extent == n and moves:
                 return axis
+        return None
+
+    def carry_axis(self, x: Operand) -> int | None:
+        """The lane axis of a carry that begins as ``x``: what repeats may differ later."""
+        axis = self.lane_axis(x)
+        n = self.lanes
+        if axis is not None or n is None or not isinstance(x, Tensor):
+            return axis
+        if self.eager or x.ids.size > FEW:
+            for d, extent in enumerate(x.ids.shape):
+                if extent == n and (n == 1 or not x.ids.strides[d]):
+                    return d
         return None
 
     def common_axis(self, xs: Sequence[Operand]) -> int | None:
@@ -226,8 +243,3 @@ def thinly(arrays: Sequence[Numbers], free: Sequence[int]) -> tuple[list[Numbers
         if all(a.shape[d] > 1 for a in arrays) and not any(a.strides[d] for a in arrays)
     ]
     return [_thin(a, cut) for a in arrays], cut
-
-
-def elements(shape: Shape, of: Callable[[tuple[int, ...]], int]) -> Iterator[int]:
-    """``of(index)`` in C order."""
-    return (of(index) for index in np.ndindex(*shape))

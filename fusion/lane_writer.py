@@ -18,7 +18,7 @@ MOST_SCALARS = 20_000  # written, before unused ones are dropped
 Report = Callable[[type[Exception], str], int]
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 -- an answer, not a fault
     """A region that is not to be a lane program; the message says why."""
 
 
@@ -53,14 +53,16 @@ class Writer:
     def emit(self, scalar: Scalar) -> int:
         """The number of an instruction; one that is known where it is needed is not repeated.
 
-        It goes out of loops that do not change it, but for one that may report an error: that has
+        It goes out of loops that do not change it. One that may report an error does not: it has
         to wait until it is needed.
         """
         target = self.block
         if scalar.error < 0:
             needs = max((self.homes[a].depth for a in scalar.args), default=0)
-            while target.kind == "loop" and target.depth > needs:
+            while target.kind != "branch" and target.depth > needs:
                 assert target.parent is not None
+                if target.kind == "body" and target.parent.depth <= needs:
+                    break  # it has to wait for the condition of its loop
                 target = target.parent
         for block in target.chain():
             found = block.known.get(scalar)
@@ -123,19 +125,6 @@ class Writer:
             yield block
         finally:
             self.block = before
-
-    def mark(self) -> tuple[int, list[tuple[Block, int]]]:
-        """The present state, for :meth:`undo`."""
-        return len(self.scalars), [(b, len(b.items)) for b in self.block.chain()]
-
-    def undo(self, mark: tuple[int, list[tuple[Block, int]]]) -> None:
-        """Forget what was written since ``mark``; the current block is the one of then."""
-        count, blocks = mark
-        del self.scalars[count:], self.varying[count:], self.homes[count:]
-        self.block = blocks[0][0]
-        for block, length in blocks:
-            del block.items[length:]
-            block.known = {s: n for s, n in block.known.items() if n < count}
 
     # -- what is used ---------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -12,14 +12,24 @@ from ..ir.graph import Graph, Literal, Node, Op, Value, make
 from ..ir.ops import OPS
 from ..ir.ops.operands import convert
 from .contraction import matmul_step
+from .donation import Donation
 from .draft import Draft
 from .index import linearize
 from .layout import choose_orders, strides_of
 from .loops import Buffer, HostCall, Instruction, Nest, Reduction, Schedule, Step, Store
 from .order import Waits, latest, order_of
 from .own_loops import place_update, scan_nest, scatter_nest, window_nest
-from .realize import is_loop_dot, is_product, is_small_update, native_scatter, realize, weight
+from .realize import (
+    Facts,
+    is_loop_dot,
+    is_product,
+    is_small_update,
+    native_scatter,
+    realize,
+    weight,
+)
 from .record import Recorder, is_inlined_leaf
+from .regions import Inside, place_region
 from .split import split_long
 from .tiles import RawNest, form_tiles
 
@@ -31,16 +41,23 @@ LONGEST_TAPE = 256
 SHARED_WORK = 12
 
 
-def lower(graph: Graph) -> Schedule:
+@no_collection()
+def lower(graph: Graph, donated: Collection[int] = ()) -> Schedule:
     """The schedule of a closed, optimized graph.
 
     A first pass realizes what must be; values that turn out to be computed in several nests are
     then realized too, when recomputing costs more than writing and reading them.
+
+    ``donated`` are numbers of outputs that are updates of inputs and may overwrite them.
     """
-    extra: dict[Value, str] = {}
     ordered = order_of(graph, lambda g, nodes: realize(g, nodes, {}).reasons)
+    donation = Donation(ordered.graph, ordered.nodes, donated)
+    extra: dict[Value, str] = dict(donation.early)
+    facts = Facts(ordered.graph, donation.nodes)
+    inside: Inside = {}
     for last in (False, False, True):
-        lowering = Lowering(ordered.graph, ordered.nodes, extra, ordered.waits)
+        lowering = Lowering(ordered.graph, donation.nodes, extra, ordered.waits, facts)
+        lowering.inside, lowering.overwriting = inside, donation.updates
         lowering.place_all()
         shared = {} if last else lowering.recomputed()
         if not shared:
@@ -71,12 +88,18 @@ class Lowering:
     """One round: the realized values of a graph in drafts of nests, recorded when asked for."""
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], extra: dict[Value, str], waits: Waits
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        extra: dict[Value, str],
+        waits: Waits,
+        facts: Facts,
     ) -> None:
         self.graph = graph
         self.nodes = nodes
         self.waits = waits
-        self.realization = realize(graph, nodes, extra)
+        self.sources = facts.sources
+        self.realization = realize(graph, nodes, extra, facts)
         self.orders = choose_orders(graph, self.nodes, self.realization)
         self.buffers: list[Buffer] = []
         self.numbers: dict[Value, int] = {}
@@ -89,6 +112,8 @@ class Lowering:
         self.products: dict[Node, Value] = {}  # contractions as products to be summed
         self.recorded: list[set[Node]] = []  # nodes computed by each nest that is no draft
         self._strides: dict[Value, tuple[int, ...]] = {}
+        self.inside: Inside = {}
+        self.overwriting: set[Node] = set()  # updates that may write into inputs
 
     # -- buffers --------------------------------------------------------------------------------
 
@@ -137,8 +162,7 @@ class Lowering:
         placed = [node for node in self.nodes if node in self.realization.nodes]
         for node in placed:
             for v in node.outputs:
-                if v in self.realization:
-                    self.buffer(v)
+                self.buffer(v)
         for node in placed:
             self.place(node)
 
@@ -174,6 +198,9 @@ class Lowering:
     def place(self, node: Node) -> None:
         name, kind = node.op.name, node.op.kind
         if name in ("constant", "input"):
+            return
+        if kind == "region":
+            place_region(node, self)
             return
         if not any(v.size for v in node.outputs) and name != "scatter":
             return
@@ -250,7 +277,7 @@ class Lowering:
 
     def reads(self, root: Value) -> Reads:
         """What a root reads from memory, and what it computes itself."""
-        node, stored = root.node, self.stored
+        node, stored, sources = root.node, self.stored, self.sources
         inside: set[Node] = set()  # computed at the element that the nest computes
         away: set[Node] = set()  # computed at another one
         outer: list[Node] = []  # where a walk leaves the element
@@ -265,7 +292,8 @@ class Lowering:
                 near.add(n)
                 continue
             inside.add(n)
-            (stack if n.op.kind == "elementwise" else outer).extend([x.node for x in n.inputs])
+            below = sources.get(n) or [x.node for x in n.inputs]  # some are made here
+            (stack if n.op.kind == "elementwise" else outer).extend(below)
         while outer:
             n = outer.pop()
             if n in away or n in far:
@@ -274,7 +302,7 @@ class Lowering:
                 far.add(n)
                 continue
             away.add(n)
-            outer.extend([x.node for x in n.inputs])
+            outer.extend(sources.get(n) or [x.node for x in n.inputs])
         return Reads(near, far, inside, away)
 
     def _nest_for(self, draft: Draft, read: Reads) -> int:
@@ -374,8 +402,8 @@ class Lowering:
             if node in stored:
                 continue  # read from memory, so no work to who reads it
             total = weight(node)
-            for x in node.inputs:
-                total += work.get(x.node, 0)
+            for source in self.sources[node]:
+                total += work.get(source, 0)
             total = min(total, 10_000)
             if (
                 total >= SHARED_WORK

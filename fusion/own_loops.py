@@ -18,7 +18,7 @@ from .tiles import RawNest
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["place_update", "scan_nest", "scatter_nest", "window_nest"]
+__all__ = ["may_take_over", "place_update", "scan_nest", "scatter_nest", "window_nest"]
 
 MakeNest = Callable[[Node, "Lowering"], RawNest]
 
@@ -44,7 +44,7 @@ def place_update(node: Node, nest: MakeNest, lowering: Lowering) -> None:
     """An update of ``node.inputs[0]``: in its own memory when nobody else needs it."""
     source, out = node.inputs[0], node.out
     own = lowering.numbers[out]
-    in_place = _may_take_over(source, node, lowering)
+    in_place = may_take_over(source, node, lowering)
     if in_place:
         lowering.numbers[out] = lowering.numbers[source]
         in_place = _reads_before_it_writes(nest(node, lowering).nest)
@@ -56,21 +56,31 @@ def place_update(node: Node, nest: MakeNest, lowering: Lowering) -> None:
     lowering.home[node] = len(lowering.drafts) - 1
 
 
-def _may_take_over(source: Value, node: Node, lowering: Lowering) -> bool:
-    """Whether an update is the last use of its operand, but for what the update reads."""
+def may_take_over(source: Value, node: Node, lowering: Lowering) -> bool:
+    """Whether ``node`` may write its result into the memory of its operand ``source``.
+
+    Nobody else may need that any more: what else reads it is computed inside ``node``, or before.
+    """
     number = lowering.numbers.get(source, -1)
-    if number < 0 or lowering.buffers[number].kind != "temporary" or source.node not in lowering.home:
+    if number < 0 or source in lowering.outputs or node.inputs.count(source) > 1:
+        return False
+    kind = lowering.buffers[number].kind
+    if kind == "input" and node not in lowering.overwriting:
+        return False
+    if kind not in ("input", "temporary"):
+        return False
+    if kind == "temporary" and source.node not in lowering.home:
         return False
     if lowering.orders.get(source) != lowering.orders.get(node.out):
         return False
     stack = [user for user in lowering.users.get(source, ()) if user is not node]
-    if source in lowering.outputs or node.inputs.count(source) > 1:
-        return False
     seen = set(stack)
-    while stack:  # what else reads it must be computed inside the update
+    while stack:
         user = stack.pop()
-        if user.out in lowering.realization or len(user.types) > 1:
-            return False
+        if any(v in lowering.realization for v in user.outputs):
+            if user not in lowering.home and any(v.size for v in user.outputs):
+                return False
+            continue
         for reader in lowering.users.get(user.out, ()):
             if reader is not node and reader not in seen:
                 seen.add(reader)

@@ -7,13 +7,14 @@ of the schedule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ..ir.graph import Graph, Node, Op, Value
 from .record import is_inlined_leaf
 
 __all__ = [
+    "Facts",
     "Realization",
     "is_loop_dot",
     "is_product",
@@ -156,40 +157,74 @@ class Realization:
         return v in self.reasons
 
 
-def realize(graph: Graph, nodes: Sequence[Node], extra: dict[Value, str]) -> Realization:
+class Facts:
+    """What realization asks of a graph again and again, and what does not depend on the round.
+
+    Attributes
+    ----------
+    sources : dict of Node to tuple of Node
+        The nodes that each node reads.
+    rows : list
+        For each node itself, whether it moves elements (is not elementwise), its weight, and the
+        number that stands for its place.
+    """
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node]) -> None:
+        self.sources: dict[Node, tuple[Node, ...]] = {}
+        self.rows: list[tuple[Node, bool, int, int]] = []
+        self._fixed = Realization()
+        for node in graph.inputs:
+            self._fixed.ask(Value(node), "input")
+        for v in graph.outputs:
+            self._fixed.ask(v, "output of the graph")
+        for node in nodes:
+            moves = node.op.kind != "elementwise"
+            # Well mixed: places are told apart by the numbers on the way.
+            self.rows.append((node, moves, weight_of(node.op), hash((id(node),))))
+            self.sources[node] = tuple([v.node for v in node.inputs])
+            if moves:
+                _by_kind(node, self._fixed)
+        self.places = _places(nodes, self.sources)
+
+    def fixed(self) -> Realization:
+        """What is realized in every round."""
+        found = Realization()
+        found.reasons.update(self._fixed.reasons)
+        found.nodes.update(self._fixed.nodes)
+        return found
+
+
+def realize(
+    graph: Graph, nodes: Sequence[Node], extra: dict[Value, str], facts: Facts | None = None
+) -> Realization:
     """Apply the rules; ``extra`` are values that a caller wants realized, with its reasons."""
-    result = Realization()
-    for node in graph.inputs:
-        result.ask(Value(node), "input")
-    for v in graph.outputs:
-        result.ask(v, "output of the graph")
+    if facts is None:
+        facts = Facts(graph, nodes)
+    result = facts.fixed()
     for v, reason in extra.items():
         result.add(v, reason)
-    for node in nodes:
-        if node.op.kind != "elementwise":
-            _by_kind(node, result)
-    places = _places(nodes)
     inlined: dict[Node, frozenset[int]] = {}
     work: dict[Node, int] = {}
-    for node in nodes:
-        effort = _by_size(node, result, inlined, work)
+    places, sources = facts.places, facts.sources
+    for node, moves, own, place in facts.rows:
+        effort = own + _by_size(node, sources[node], moves, place, result, inlined, work)
         work[node] = effort
-        if effort >= EXPENSIVE and places.get(node, 0) > 1 and node.op.kind == "elementwise":
+        if not moves and effort >= EXPENSIVE and places.get(node, 0) > 1:
             result.add(node.out, "expensive and read at several places")
     return result
 
 
-def _places(nodes: Sequence[Node]) -> dict[Node, int]:
+def _places(nodes: Sequence[Node], sources: Mapping[Node, tuple[Node, ...]]) -> dict[Node, int]:
     """At how many places relative to its own index a value is read, as far as views tell."""
     direct: set[Node] = set()
     count: dict[Node, int] = {}
     for node in nodes:
         op = node.op
         if op.kind == "view" and op.name != "broadcast":
-            for v in node.inputs:
-                count[v.node] = count.get(v.node, 0) + 1
+            for source in sources[node]:
+                count[source] = count.get(source, 0) + 1
         else:
-            direct.update([v.node for v in node.inputs])
+            direct.update(sources[node])
     for read in direct:
         count[read] = count.get(read, 0) + 1
     return count
@@ -238,36 +273,42 @@ def _repeated(node: Node) -> list[tuple[Value, int]]:
 
 
 def _by_size(
-    node: Node, result: Realization, inlined: dict[Node, frozenset[int]], work: dict[Node, int]
+    node: Node,
+    sources: tuple[Node, ...],
+    moves: bool,
+    place: int,
+    result: Realization,
+    inlined: dict[Node, frozenset[int]],
+    work: dict[Node, int],
 ) -> int:
     """Bound what is inlined, and do not repeat expensive work along a broadcast axis.
 
     ``inlined`` holds a number for each node below at each place where it is read: a node under two
-    different views counts twice, since it is computed twice. Returns the work of one element.
+    different views counts twice, since it is computed twice. Returns the work that goes into one
+    element of the operands.
     """
-    stored, moves = result.nodes, node.op.kind != "elementwise"
+    stored = result.nodes
     if moves:
         for x, times in _repeated(node):
             if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
                 result.add(x, "expensive and repeated along an axis")
-    place = hash((id(node),))  # well mixed: places are told apart by the numbers on the way
-    below = [inlined.get(v.node, _NOTHING) for v in node.inputs if v.node not in stored]
+    below = [inlined[n] for n in sources if n not in stored]
     merged = _merged(below, place if moves else 0)
     while len(merged) >= MOST_INLINED:
         largest = max(
             (v for v in node.inputs if v.node not in stored),
-            key=lambda v: len(inlined.get(v.node, _NOTHING)),
+            key=lambda v: len(inlined[v.node]),
             default=None,
         )
         if largest is None or is_inlined_leaf(largest.node):
             break
         result.add(largest, f"more than {MOST_INLINED} operations in one expression")
-        below = [inlined.get(v.node, _NOTHING) for v in node.inputs if v.node not in stored]
+        below = [inlined[n] for n in sources if n not in stored]
         merged = _merged(below, place if moves else 0)
-    total = weight(node)
-    for v in node.inputs:
-        if v.node not in stored:
-            total += min(work.get(v.node, 0), 10_000)
+    total = 0
+    for n in sources:
+        if n not in stored:
+            total += min(work[n], 10_000)
     if node not in stored:
         inlined[node] = merged | {place}
     return total

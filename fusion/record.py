@@ -65,7 +65,8 @@ class Recorder:
         self._values: dict[tuple[Node, int, int, int], int] = {}
         self._places: dict[Indices, int] = {}  # a number for each indices met
         self._known_places: dict[int, tuple[Indices, int]] = {}  # the same by identity
-        self._known: dict[Instruction, int] = {}
+        self._offsets: dict[tuple[int, tuple[int, ...]], Index] = {}  # by place and strides
+        self._known: dict[Any, int] = {}
         self.expressions: dict[int, Index] = {}  # integers that are functions of loop variables
 
     def computed(self) -> set[Node]:
@@ -74,12 +75,18 @@ class Recorder:
 
     def emit(self, instruction: Instruction) -> int:
         """Number of the instruction, recorded once."""
-        found = self._known.get(instruction)
-        if found is None:
-            found = self._known[instruction] = len(self.tape)
-            self.tape.append(instruction)
-            integer = instruction.dtype.is_integer or instruction.dtype.is_bool
-            self.intervals.append(interval_of(instruction, self.intervals) if integer else (0, -1))
+        i = instruction
+        key: Any = i
+        if i.kind == "op":
+            key = (i.op, i.dtype, i.args, i.params, i.guard, i.error)
+        found = self._known.get(key)
+        return self._add(i, key) if found is None else found
+
+    def _add(self, instruction: Instruction, key: Any) -> int:
+        found = self._known[key] = len(self.tape)
+        self.tape.append(instruction)
+        integer = instruction.dtype.is_integer or instruction.dtype.is_bool
+        self.intervals.append(interval_of(instruction, self.intervals) if integer else (0, -1))
         return found
 
     def value(self, v: Value, indices: Indices, guard: int = -1) -> int:
@@ -88,64 +95,68 @@ class Recorder:
         ``guard`` is the number of a bool instruction: where it is false the element is never
         used, and ``indices`` may lie outside.
         """
+        place = self._place(indices)
+        node = v.node
+        key = (node, v.index, place, guard)
+        found = self._values.get(key)
+        if found is None:
+            if v in self._buffers and v not in self._inline and not is_inlined_leaf(node):
+                found = self._load(v, indices, guard, place)
+            elif node.op.kind == "elementwise":
+                found = self._elementwise(node, indices, guard)
+            else:
+                rule = RULES.get(node.op.name)
+                if rule is None:
+                    raise UnsupportedError(
+                        f"{node.op.name}: has no loop-level rule", op=node.op.name, device="cpu"
+                    )
+                found = rule(self, node, indices, guard)
+            self._values[key] = found
+        return found
+
+    def _place(self, indices: Indices) -> int:
+        """A number for indices, the same for equal ones."""
         place = self._known_places.get(id(indices))
         if place is None or place[0] is not indices:
             number = self._places.setdefault(indices, len(self._places))
             place = self._known_places[id(indices)] = (indices, number)
-        key = (v.node, v.index, place[1], guard)
-        found = self._values.get(key)
-        if found is None:
-            found = self._values[key] = self._record(v, indices, guard)
-        return found
+        return place[1]
 
-    def _record(self, v: Value, indices: Indices, guard: int) -> int:
-        node = v.node
-        if v in self._buffers and v not in self._inline and not is_inlined_leaf(node):
-            return self._load(v, indices, guard)
-        if node.op.kind == "elementwise":
-            return self._elementwise(node, indices, guard)
-        rule = RULES.get(node.op.name)
-        if rule is None:
-            raise UnsupportedError(
-                f"{node.op.name}: has no loop-level rule", op=node.op.name, device="cpu"
-            )
-        return rule(self, node, indices, guard)
-
-    def _load(self, v: Value, indices: Indices, guard: int) -> int:
-        index = linearize(indices, self._strides(v))
+    def _load(self, v: Value, indices: Indices, guard: int, place: int) -> int:
+        strides = self._strides(v)
+        index = self._offsets.get((place, strides))
+        if index is None:
+            index = self._offsets[place, strides] = linearize(indices, strides)
         return self.emit(
             Instruction("load", v.dtype, buffer=self._buffers[v], index=index, guard=guard)
         )
 
     def _elementwise(self, node: Node, indices: Indices, guard: int) -> int:
-        args = tuple(self.value(x, indices, guard) for x in node.inputs)
-        if node.op.name in ("alias", "stop_gradient"):
+        args = tuple([self.value(x, indices, guard) for x in node.inputs])
+        op, dtype = node.op, node.types[0].dtype
+        if op.name in ("alias", "stop_gradient"):
             return args[0]
-        if node.types[0].dtype.is_integer:
+        if dtype.is_integer:
             known = self._as_index(node, args)
             if known is not None:
-                return self.known_integer(known, node.types[0].dtype)
-        checked = self._may_fail(node.op, args)
+                return self.known_integer(known, dtype)
         error = -1
-        if checked:
-            assert node.op.check_error is not None
-            kind, text = node.op.check_error
+        if op.check is not None and self._may_fail(op, args):
+            assert op.check_error is not None
+            kind, text = op.check_error
             error = self.report(kind, text)
-        return self.emit(
-            Instruction(
-                "op",
-                node.types[0].dtype,
-                args,
-                op=node.op,
-                params=node.params,
-                guard=guard if checked else -1,
-                error=error,
-            )
-        )
+        else:
+            guard = -1
+        key = (op, dtype, args, node.params, guard, error)
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        made = Instruction("op", dtype, args, op, node.params, guard=guard, error=error)
+        return self._add(made, key)
 
     def _may_fail(self, op: Op, args: tuple[int, ...]) -> bool:
         """Whether an op tests its operands at run time: integer division and integer powers."""
-        if op.check is None or not self.tape[args[-1]].dtype.is_integer:
+        if not self.tape[args[-1]].dtype.is_integer:
             return False
         low, high = self.intervals[args[-1]]
         if op.name == "pow":

@@ -1,4 +1,4 @@
-"""Regions become steps: their programs are lowered by themselves and run without leaving native code.
+"""Regions become steps: their programs are lowered by themselves and run as native code.
 
 A body's inputs and outputs are no memory of its own: the driver points them at constants, at the
 two places between which a carry goes to and fro, at rows of sequences and of what is recorded
@@ -29,7 +29,10 @@ from .own_loops import may_take_over
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["place_region"]
+__all__ = ["Inside", "place_region"]
+
+# Schedules of programs inside, by the program and what it may overwrite: lowered once.
+Inside = dict[tuple[Graph, frozenset[int]], Schedule]
 
 NO_MEMORY = "loop: no memory is left for what it records"
 SHORT_TAPE = "loop: a sequence has fewer rows than the loop has iterations"
@@ -184,7 +187,7 @@ def _taken_by_branches(
         if len(places) != 1:
             continue
         (j,) = places
-        if j >= 0 and j not in found.values() and may_take_over(operands[j], node, lowering, k):
+        if j >= 0 and j not in found.values() and may_take_over(operands[j], node, lowering):
             found[k] = j
     return found
 
@@ -301,7 +304,7 @@ class _Iteration:
         carries = []
         for k, v in enumerate(init):
             in_place = body.outputs[k] == first + k
-            if in_place and may_take_over(v, self.node, self.lowering, k):
+            if in_place and may_take_over(v, self.node, self.lowering):
                 self.lowering.numbers[self.node.outputs[k]] = self.lowering.numbers[v]
             result = self.lowering.buffer(self.node.outputs[k])
             buffer = self.lowering.buffers[result]
@@ -322,7 +325,7 @@ class _Iteration:
         return Rows(outside, inside, body.buffers[inside].nbytes)
 
     def _records(self, body: Schedule, first: int, result: int) -> tuple[Rows, ...]:
-        """Rows for the outputs of the body from ``first`` on, results of the node from ``result``."""
+        """Rows for outputs of the body from ``first`` on, results of the node from ``result``."""
         outputs = self.node.outputs
         return tuple(
             self._rows(self.lowering.buffer(outputs[result + k]), body, inside)

@@ -30,7 +30,7 @@ _TRANSLATING = ("ir", "fusion", "kernels")  # sub-packages that decide about cod
 _ASIDE = ("NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_CACHE_DIR")  # do not change code
 
 
-def plan_key(functions: Sequence[Form | DType], arrays: int) -> str | None:
+def plan_key(functions: Sequence[Form | DType], arrays: int, regions: bool = False) -> str | None:
     """Key of a plan's code; None if it may not be kept on disk.
 
     That is so where a program is not part of this package (an op registered by the user), for then
@@ -45,7 +45,7 @@ def plan_key(functions: Sequence[Form | DType], arrays: int) -> str | None:
         if source is None:
             return None
         sources.add(source)
-    return _key([f"plan {arrays}", *texts, *sorted(sources)])
+    return _key([f"plan {arrays} {regions}", *texts, *sorted(sources)])
 
 
 def entry_key(name: str) -> str | None:

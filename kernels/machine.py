@@ -81,21 +81,21 @@ class Code:
         return self._library
 
 
-def compile_code(functions: Sequence[Form | DType], arrays: int) -> Code:
+def compile_code(functions: Sequence[Form | DType], arrays: int, regions: bool = False) -> Code:
     """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays.
 
-    Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
+    With ``regions`` its driver can run them. Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
     """
-    key = (arrays, *(f.key if isinstance(f, Form) else f for f in functions))
+    key = (arrays, regions, *(f.key if isinstance(f, Form) else f for f in functions))
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
             found = _CACHE.get(key)
             if found is None:
                 found = _CACHE[key] = _obtain(
-                    plan_key(functions, arrays),
+                    plan_key(functions, arrays, regions),
                     "oiioii" + "o" * arrays,
-                    lambda module, builder, values: _emit(module, builder, functions, values),
+                    lambda *emission: _emit(*emission, functions, regions),
                 )
                 if LISTENERS:
                     tell(compilations=int(not found.from_disk), loads=int(found.from_disk))
@@ -200,20 +200,25 @@ def _emit_run(module: Any, symbol: str, kinds: str, emit: Emit) -> Any:
 
 
 def _emit(
-    module: Any, builder: Any, functions: Sequence[Form | DType], values: Sequence[Any]
+    module: Any,
+    builder: Any,
+    values: Sequence[Any],
+    functions: Sequence[Form | DType],
+    regions: bool,
 ) -> Any:
     from .cpu.blas import emit_matmul
     from .llvm.driver import emit_driver
     from .llvm.nest import NestEmitter
-    from .llvm.outline import should_outline
+    from .llvm.outline import should_hide_counters, should_outline
     from .llvm.reduce import ReduceEmitter
     from .llvm.scan import ScanEmitter
 
-    outline = should_outline(f for f in functions if isinstance(f, Form))
+    forms = [f for f in functions if isinstance(f, Form)]
+    outline, hide = should_outline(forms), should_hide_counters(forms)
     emitted = []
     for k, function in enumerate(functions):
         name = f"{builder.function.name}.step{k}"
-        if isinstance(function, DType):
+        if not isinstance(function, Form):
             emitted.append(emit_matmul(module, name, function))
         else:
             emitter = NestEmitter
@@ -221,5 +226,7 @@ def _emit(
                 emitter = ReduceEmitter
             elif function.nest.scan is not None:
                 emitter = ScanEmitter
-            emitted.append(emitter(module, name, function, outline).build())
-    return emit_driver(module, builder, emitted, values)
+            made = emitter(module, name, function, outline)
+            made.hides_counters = hide
+            emitted.append(made.build())
+    return emit_driver(module, builder, emitted, values, regions)

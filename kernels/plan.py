@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from ..fusion.loops import HostCall, MatMul, Schedule, Tile
+from ..fusion.loops import HostCall, Schedule
 from ..fusion.lower import lower
 from ..fusion.memory import plan_memory
-from ..ir.dtypes import DType
 from ..ir.graph import Graph
-from .cpu.blas import calls_blas, matmul_frame
 from .cpu.library import fill
 from .cpu.openblas import thread_control
+from .donation import takeover
 from .events import LISTENERS, tell
-from .llvm.driver import HEADER, STEP_WORDS
-from .llvm.form import BAKED, Form, form_of
+from .flatten import Flat
+from .host_regions import run_on_host
+from .llvm.form import BAKED
 from .machine import Code, compile_code
 from .pool import pool_address
 from .storage import block, new_array
-from .work import extent_and_pieces, step_cost
+from .tapes import Tapes
+from .work import step_cost
 
 __all__ = ["Plan", "compile_graph"]
 
@@ -58,7 +59,7 @@ class ShortCall:
         self._call = plan.code.call
         self._table, self._first, self._last = table, first, last
         self._specs = [(shape, dtype) for shape, dtype, _ in plan._result_specs]
-        self._arena = plan.memory.size
+        self._arena = plan.flat.size
         self._constants = plan.constant_arrays
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
@@ -89,26 +90,33 @@ class Plan:
     def __init__(self, schedule: Schedule, seconds: float = 0.0) -> None:
         self.schedule = schedule
         self.memory = plan_memory(schedule)
+        self.flat = Flat(schedule, self.memory)
+        self.functions = self.flat.functions
+        self.uses_blas = self.flat.uses_blas
+        self.tapes = Tapes(self.flat.tapes) if self.flat.tapes else None
         self.seconds = {"schedule": seconds}
         self._arenas: list[Array] = []
         self._tables: dict[int, Array] = {}
+        self._takeovers: dict[tuple[int, ...], tuple[Any, dict[int, int]]] = {}
+        self._programs: dict[Graph, Plan] = {}  # of regions that run on the host
         self._assign_arrays()
-        self._assign_functions()
         self.code: Code | None = None
-        if self.functions:
+        if self.functions or self.flat.has_regions:
             start = time.perf_counter()
-            self.code = compile_code(self.functions, len(self.array_of))
+            regions = self.flat.has_regions
+            self.code = compile_code(self.functions, len(self.array_of), regions)
             self.seconds["code"] = time.perf_counter() - start
             self.seconds.update(self.code.seconds)
-        self._segments = list(self._find_segments())
+        self._segments = self.flat.segments
         self.short: ShortCall | None = None
         if (
             self._only_results
             and not self.uses_blas
+            and self.tapes is None
             and len(self._segments) == 1
             and type(self._segments[0]) is tuple
             and all(nbytes <= SMALL for *_, nbytes in self._result_specs)
-            and self.memory.size <= SMALL
+            and self.flat.size <= SMALL
         ):
             self.short = ShortCall(self, self._make_table(1), *self._segments[0])
 
@@ -119,94 +127,28 @@ class Plan:
         buffers = self.schedule.buffers
         self.inputs = sorted((b for b in buffers if b.kind == "input"), key=lambda b: b.slot)
         wanted = {number: k for k, number in enumerate(self.schedule.outputs)}
-        results = (b for b in buffers if b.kind == "output")
+        results = (b for b in buffers if b.kind == "output" and not b.is_tape)
         self.results = sorted(results, key=lambda b: wanted[b.number])
-        self.constants = [b for b in buffers if b.kind == "constant"]
-        self.array_of = {
-            b.number: k for k, b in enumerate([*self.inputs, *self.results, *self.constants])
-        }
-        literals = self.schedule.constants
-        self.constant_arrays = [
-            np.ascontiguousarray(literals[b.slot].array()) for b in self.constants
-        ]
+        numbers = [b.number for b in [*self.inputs, *self.results]]
+        numbers += [number for number, _ in self.flat.constants]
+        self.array_of = {number: k for k, number in enumerate(numbers)}
+        literals = [literal for _, literal in self.flat.constants]
+        self.constant_arrays = [np.ascontiguousarray(x.array()) for x in literals]
         self._result_specs = [(b.shape, b.dtype.numpy, b.nbytes) for b in self.results]
         # Whether the outputs are the results, in their order, and nothing else.
         self._only_results = list(self.schedule.outputs) == [b.number for b in self.results]
 
-    def _assign_functions(self) -> None:
-        """Give each native step its calls; nests of one form share a function."""
-        self.functions: list[Form | DType] = []
-        self.calls: list[list[tuple[int, tuple[int, ...]]]] = []
-        self._numbers: dict[Any, int] = {}
-        products = [s.dtype for s in self.schedule.steps if isinstance(s, MatMul)]
-        self.uses_blas = any(map(calls_blas, products))
-        for step in self.schedule.steps:
-            if isinstance(step, HostCall):
-                continue
-            if isinstance(step, MatMul):
-                self.calls.append([(self._function(step.dtype, step.dtype), matmul_frame(step))])
-                continue
-            nests = step.nests if isinstance(step, Tile) else (step,)
-            forms = [form_of(n) for n in nests]
-            self.calls.append([(self._function(f.key, f), f.frame) for f in forms])
-
-    def _function(self, key: Any, function: Form | DType) -> int:
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.functions)
-            self.functions.append(function)
-        return found
-
-    def _find_segments(self) -> Any:
-        """Runs of native steps as (first, last), host calls as themselves."""
-        first = 0
-        native = 0
-        for step in self.schedule.steps:
-            if isinstance(step, HostCall):
-                if native > first:
-                    yield (first, native)
-                first = native
-                yield step
-            else:
-                native += 1
-        if native > first:
-            yield (first, native)
-
     def _make_table(self, threads: int) -> Array:
         """The table of a call, see :mod:`.llvm.driver`."""
-        buffers = self.schedule.buffers
-        sources = [
-            -1 - self.array_of[b.number]
-            if b.number in self.array_of
-            else self.memory.offsets.get(b.number, 0)
-            for b in buffers
-        ]
-        native = [s for s in self.schedule.steps if not isinstance(s, HostCall)]
-        steps_at = HEADER + len(buffers)
-        rest_at = steps_at + STEP_WORDS * len(native)
-        steps: list[int] = []
-        rest: list[int] = []  # scratch rows, frames and calls
-        for step, calls in zip(native, self.calls, strict=True):
-            scratch = step.scratch if isinstance(step, Tile) else ()
-            scratch_at = rest_at + len(rest)
-            rest += [n for s in scratch for n in (s.buffer, s.offset, s.row_bytes)]
-            words = []
-            for number, frame in calls:
-                words += [number, rest_at + len(rest)]
-                rest += frame
-            extent, pieces = extent_and_pieces(step, threads)
-            chunk, size = (step.chunk, step.scratch_bytes) if isinstance(step, Tile) else (0, 0)
-            steps += [extent, pieces, rest_at + len(rest), len(calls)]
-            steps += [chunk, scratch_at, len(scratch), size]
-            rest += words
         control = thread_control() if self.uses_blas and pool_address(1) else (0, 0)
-        header = [len(buffers), steps_at, *control]
-        return np.array([*header, *sources, *steps, *rest], dtype=np.int64)
+        return np.array(self.flat.table(threads, self.array_of, control), dtype=np.int64)
 
     # -- running --------------------------------------------------------------------------------
 
-    def run(self, arrays: Sequence[Array], threads: int = 1) -> list[Array]:
-        """Run on C-contiguous arrays; returns the outputs.
+    def run(
+        self, arrays: Sequence[Array], threads: int = 1, donated: tuple[int, ...] = ()
+    ) -> list[Array]:
+        """Run on C-contiguous arrays; returns the outputs, some of them in ``donated`` arrays.
 
         Raises
         ------
@@ -217,29 +159,56 @@ class Plan:
             return self.short.run(arrays)
         if LISTENERS:
             self._tell()
-        results = [new_array(*spec) for spec in self._result_specs]
+        segments, taken = self._segments, {}
+        if donated:
+            segments, taken = self._taken_over(donated)
+        results = [
+            arrays[taken[k]] if k in taken else new_array(*spec)
+            for k, spec in enumerate(self._result_specs)
+        ]
         try:
             arena = self._arenas.pop()
         except IndexError:
-            arena = block(self.memory.size)
+            arena = block(self.flat.size)
         everything = [*arrays, *results, *self.constant_arrays]
         pool = pool_address(threads) if threads > 1 or self.uses_blas else 0
         parts = threads if pool else 1
         table = self._tables.get(parts)
         if table is None:
             table = self._tables[parts] = self._make_table(parts)
-        for segment in self._segments:
-            if type(segment) is tuple:
-                assert self.code is not None
-                word = self.code.call(
-                    table, segment[0], segment[1], arena, pool, threads, *everything
-                )
-                if word:
-                    self._raise(word)
-            else:
-                self._run_on_host(segment, arrays, results, arena, threads)
+        kept: list[Array] = []  # tapes that the host made
+        try:
+            if self.tapes is not None:
+                self.tapes.begin(arena)
+            for segment in segments:
+                if type(segment) is tuple:
+                    assert self.code is not None
+                    word = self.code.call(
+                        table, segment[0], segment[1], arena, pool, threads, *everything
+                    )
+                    if word:
+                        self._raise(word)
+                else:
+                    self._run_on_host(segment, arrays, results, arena, threads, kept)
+            outputs = results if self._only_results else self._outputs(arrays, results, arena)
+        finally:
+            if self.tapes is not None:
+                self.tapes.release(arena)
         self._arenas.append(arena)
-        return results if self._only_results else self._outputs(arrays, results)
+        return outputs
+
+    def _taken_over(self, donated: tuple[int, ...]) -> tuple[Any, dict[int, int]]:
+        """Segments to run, and the arguments that results lie in."""
+        found = self._takeovers.get(donated)
+        if found is None:
+            plan = takeover(self.schedule, donated)
+            places = {
+                k: plan.inputs[b.number]
+                for k, b in enumerate(self.results)
+                if b.number in plan.inputs
+            }
+            found = self._takeovers[donated] = (plan.segments, places)
+        return found
 
     def _tell(self) -> None:
         """What one run does, for those who count."""
@@ -253,11 +222,15 @@ class Plan:
             flops=cost["flops"],
         )
 
-    def _outputs(self, arrays: Sequence[Array], results: list[Array]) -> list[Array]:
+    def _outputs(
+        self, arrays: Sequence[Array], results: list[Array], arena: Array
+    ) -> list[Array]:
         outputs = []
         for number in self.schedule.outputs:
             buffer = self.schedule.buffers[number]
-            if buffer.kind == "output":
+            if buffer.kind == "output" and self.tapes is not None and number in self.tapes:
+                outputs.append(self.tapes.view(arena, number, buffer).copy())
+            elif buffer.kind == "output":
                 outputs.append(results[self.array_of[number] - len(self.inputs)])
             elif buffer.kind == "input":
                 outputs.append(np.array(arrays[buffer.slot]))
@@ -271,6 +244,8 @@ class Plan:
         """The NumPy array of a buffer."""
         b = self.schedule.buffers[number]
         k = self.array_of.get(number)
+        if self.tapes is not None and number in self.tapes:
+            return arrays[k] if k is not None else self.tapes.view(arena, number, b)
         if k is None:
             offset = self.memory.offsets[number]
             flat = arena[offset : offset + b.nbytes].view(b.dtype.numpy)
@@ -285,14 +260,44 @@ class Plan:
         results: list[Array],
         arena: Array,
         threads: int,
+        kept: list[Array],
     ) -> None:
         operands = [self._view(n, arrays, results, arena) for n in step.arguments]
+        if step.node.op.kind == "region":
+            self._run_region(step, operands, arrays, results, arena, threads, kept)
+            return
         targets = [self._view(n, arrays, results, arena) for n in step.results]
         fill(step.node, operands, targets, threads)
 
+    def _run_region(
+        self,
+        step: HostCall,
+        operands: list[Array],
+        arrays: Sequence[Array],
+        results: list[Array],
+        arena: Array,
+        threads: int,
+        kept: list[Array],
+    ) -> None:
+        """A region with library calls inside."""
+
+        def program(graph: Graph) -> Any:
+            plan = self._programs.get(graph)
+            if plan is None:
+                plan = self._programs[graph] = compile_graph(graph)
+            return lambda given: plan.run(given, threads)
+
+        found = run_on_host(step.node, operands, program)
+        for number, value in zip(step.results, found, strict=True):
+            if self.tapes is not None and number in self.tapes:
+                kept.append(value)
+                self.tapes.point(arena, number, value)
+            else:
+                self._view(number, arrays, results, arena)[...] = value
+
     def _raise(self, word: int) -> None:
         """Raise the error that a step reported: ``value << 16 | number``."""
-        kind, message = self.schedule.errors[(word & 0xFFFF) - BAKED - 1]
+        kind, message = self.flat.errors[(word & 0xFFFF) - BAKED - 1]
         raise kind(message.replace("{value}", str(word >> 16)))
 
     @property
@@ -318,16 +323,18 @@ class Plan:
     def cost(self) -> dict[str, Any]:
         """Estimates for one call: flops, bytes moved, kernels, peak memory; compile times."""
         flops = nbytes = 0
+        host = [s for s in self.schedule.steps if isinstance(s, HostCall)]
         for step in self.schedule.steps:
             f, n = step_cost(step, self.schedule.buffers)
             flops, nbytes = flops + f, nbytes + n
-        peak = self.memory.size + sum(b.nbytes for b in [*self.inputs, *self.results])
+        peak = self.flat.size + sum(b.nbytes for b in [*self.inputs, *self.results])
         return {
             "flops": flops,
             "bytes": nbytes,
             "kernels": len(self.schedule.steps),
             "functions": len(self.functions),
             "peak_memory": peak,
-            "arena": self.memory.size,
+            "arena": self.flat.size,
+            "host_loops": sum(s.node.op.kind == "region" for s in host),
             "seconds": dict(self.seconds),
         }

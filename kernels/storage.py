@@ -17,7 +17,7 @@ import numpy as np
 
 from .events import LISTENERS, tell
 
-__all__ = ["LARGE", "block", "new_array", "release"]
+__all__ = ["LARGE", "block", "is_alone", "new_array", "release"]
 
 LARGE = 256 * 1024  # smaller blocks come fast from the allocator
 KEPT = 512 * 1024 * 1024  # most bytes kept in all
@@ -33,6 +33,17 @@ def _references(blocks: list[np.ndarray[Any, Any]], k: int) -> int:
 
 # References to a block that only the list holds, with those that asking makes.
 _ALONE = _references([np.empty(0)], 0)
+
+
+def is_alone(arrays: list[np.ndarray[Any, Any]], k: int) -> bool:
+    """Whether nobody but this list can reach the memory of ``arrays[k]``, views included."""
+    if _references(arrays, k) != _ALONE:
+        return False
+    base = arrays[k].base
+    if base is None:
+        return bool(arrays[k].flags.owndata)
+    with _lock:  # only blocks of ours are known to have no other owner
+        return any(base is whole for whole in _blocks) and sys.getrefcount(base) <= _IN_USE_ONCE
 
 
 def block(nbytes: int) -> np.ndarray[Any, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Step, Tile
+from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Region, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
 from ..fusion.split import BLOCK
 from .cpu.blas import panels
+from .llvm.form import strategy_of
 
-__all__ = ["extent_and_pieces", "step_cost"]
+__all__ = ["extent_and_pieces", "step_cost", "work_of"]
 
 # Measured on Zen 4: a vectorized multiplication-add costs about 0.05 ns an element, waking a
 # team of threads 2 us; a step is shared when each thread has ten times that to do.
@@ -20,6 +21,7 @@ WORTHWHILE = 20_000.0
 SMALLEST = 5_000.0  # nanoseconds of a piece
 LONGEST = 10_000_000.0
 PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
+ACROSS = 24  # least columns of a piece whose vectors run across them: whole cache lines
 
 
 def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
@@ -30,12 +32,12 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     """
     if isinstance(step, MatMul):
         extent = step.batch * panels(step)[0]
-        total = step.batch * step.rows * step.inner * step.columns * NANOSECONDS
+        total = work_of(step)
         return extent, extent if threads > 1 and total > WORTHWHILE else 1
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
     first = nests[0]
-    total = sum(_nest_work(n) for n in nests) * NANOSECONDS
+    total = work_of(step)
     wanted = int(total / LONGEST)
     if first.part == "blocks":
         blocks = -(-first.extents[0] // BLOCK)
@@ -50,7 +52,18 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     if threads > 1 and total >= WORTHWHILE:
         wanted = max(wanted, min(PIECES_EACH * threads, int(total / SMALLEST)))
     most = extent // 512 if len(first.extents) == 1 else extent
+    if inner and any(n.reduces and strategy_of(n) == ("columns", 0) for n in nests):
+        most = extent // ACROSS
     return extent, max(1, min(wanted, most))
+
+
+def work_of(step: Step) -> float:
+    """Nanoseconds that a native step takes, about."""
+    if isinstance(step, MatMul):
+        return step.batch * step.rows * step.inner * step.columns * NANOSECONDS
+    assert isinstance(step, (Nest, Tile))
+    nests = step.nests if isinstance(step, Tile) else (step,)
+    return sum(_nest_work(n) for n in nests) * NANOSECONDS
 
 
 def _nest_work(nest: Nest) -> float:
@@ -66,7 +79,12 @@ def _instruction_work(i: object) -> float:
 
 
 def step_cost(step: Step, buffers: Sequence[Buffer]) -> tuple[int, int]:
-    """(floating-point operations, bytes read and written) of one run of a step, as estimates."""
+    """(floating-point operations, bytes read and written) of one run of a step, as estimates.
+
+    A loop whose number of trips is not known counts as one trip, branches as the dearest one.
+    """
+    if isinstance(step, Region):
+        return _region_cost(step)
     nbytes = sum(buffers[n].nbytes for n in reads(step) | writes(step))
     if isinstance(step, MatMul):
         return 2 * step.batch * step.rows * step.inner * step.columns, nbytes
@@ -77,4 +95,25 @@ def step_cost(step: Step, buffers: Sequence[Buffer]) -> tuple[int, int]:
         nbytes -= sum(buffers[n].nbytes for n in kept)
         return sum(step_cost(n, buffers)[0] for n in step.nests), nbytes
     work = sum(weight_of(i.op) for i in step.tape if i.op is not None)
-    return int(prod(step.extents) * (work + len(step.reductions))), nbytes
+    return int(prod(step.extents) * (work + len(step.reductions))), _nest_bytes(step, buffers)
+
+
+def _nest_bytes(nest: Nest, buffers: Sequence[Buffer]) -> int:
+    """Each buffer once, but no more than what the nest touches of it."""
+    touched: dict[int, int] = {}
+    times = prod(nest.extents)
+    for n in [i.buffer for i in nest.tape if i.buffer >= 0] + [s.buffer for s in nest.stores]:
+        touched[n] = touched.get(n, 0) + times * buffers[n].dtype.itemsize
+    whole = {n: buffers[n].nbytes for n in reads(nest) | writes(nest)}
+    return sum(min(size, touched.get(n, size)) for n, size in whole.items())
+
+
+def _region_cost(region: Region) -> tuple[int, int]:
+    found = []
+    for part in region.parts:
+        costs = [step_cost(step, part.schedule.buffers) for step in part.schedule.steps]
+        found.append((sum(f for f, _ in costs), sum(n for _, n in costs)))
+    if region.kind == "cond":
+        return max(found)
+    times = max(region.length, 0) if region.count < 0 and region.kind == "loop" else 1
+    return times * sum(f for f, _ in found), times * sum(n for _, n in found)

@@ -16,9 +16,9 @@ from ..ops import (
     eq,
     erfc,
     exp,
+    gap,
     ge,
     gt,
-    isfinite,
     isnan,
     le,
     log,
@@ -26,6 +26,7 @@ from ..ops import (
     logaddexp,
     logical_and,
     logical_not,
+    logical_or,
     logistic,
     lt,
     stop_gradient,
@@ -86,9 +87,9 @@ def logsumexp(
 
     Notes
     -----
-    The shift is the maximum, or 0 where that is not finite, so that all -inf gives -inf and +inf
-    gives +inf. The gradient is the softmax; of a sum that is zero (all -inf) it is 0, the zero of
-    the log-semiring, where the limit does not exist.
+    The shift is the maximum, and differences of equal infinities are zero: all -inf gives -inf,
+    +inf gives +inf. The gradient is the softmax, which +inf share as its limit says; of a sum that
+    is zero (all -inf) it is 0, the zero of the log-semiring, where the limit does not exist.
 
     Examples
     --------
@@ -105,16 +106,15 @@ def logsumexp(
         x = where(eq(factor, 0), -math.inf, x)
     axes = axes_of("logsumexp", axis, x.ndim, scalar=True)
     shift = _shift(x, axes)
-    shift = where(isfinite(shift), shift, 0.0)
-    terms = exp(x - shift)
+    terms = exp(gap(x, shift))
     sums = total(terms if factor is None else factor * terms, axis=axes, keepdims=True)
     sign: Any = None
     if return_sign:
         from ..ops import sign as sign_of
 
-        sign = sign_of(sums)
+        sign = where(eq(shift, -math.inf), 0.0, sign_of(sums))
         sums = abs_(sums)
-    nothing = eq(sums, 0)
+    nothing = logical_or(eq(sums, 0), eq(shift, -math.inf))
     result = where(nothing, -math.inf, log(where(nothing, 1.0, sums)) + shift)
     if not keepdims:
         from ..ops.shape import squeeze

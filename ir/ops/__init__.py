@@ -14,7 +14,7 @@ from . import (
     regions,
     shape,
 )
-from .arithmetic import add, div, mul, neg, sub
+from .arithmetic import add, div, gap, mul, neg, sub
 from .comparison import eq, ge, gt, isfinite, isinf, isnan, le, lt, ne
 from .complexes import complex_, conj, imag, real
 from .cumulative import cummax, cummin, cumprod, cumsum, linear_recurrence, logcumsumexp
@@ -59,6 +59,7 @@ __all__ = [
     "arithmetic",
     "checkpoint",
     "custom",
+    "gap",
     "host",
     "leaves",
     "linear_algebra",

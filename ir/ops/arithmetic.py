@@ -1,4 +1,4 @@
-"""Arithmetic: neg, add, sub, mul, div."""
+"""Arithmetic: neg, add, sub, gap, mul, div."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .operands import inexact_operands, operands
 from .scaling import scale, unscale
 
 __all__ = [
-    *("ADD", "DIV", "MUL", "NEG", "SUB"),
-    *("add", "complex_div", "complex_mul", "div", "mul", "neg", "sub"),
+    *("ADD", "DIV", "GAP", "MUL", "NEG", "SUB"),
+    *("add", "complex_div", "complex_mul", "div", "gap", "mul", "neg", "sub"),
 ]
 
 
@@ -96,6 +96,32 @@ SUB = elementwise(
 
 def sub(x: Any, y: Any) -> Value:
     return make(SUB, operands("subtract", x, y, kinds="iufc"))
+
+
+def _gap_value(x: Any, y: Any) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.where(x == y, x.dtype.type(0), x - y)
+
+
+GAP = elementwise(
+    "gap",
+    kinds="f",
+    reference=_gap_value,
+    scalar=lambda h, x, y: h.select(h.eq(x, y), h.const(0.0, h.dtype(x)), h.sub(x, y)),
+    partials=(lambda t, x, y, out: t, lambda t, x, y, out: neg(t)),
+    doc="x - y, and zero for equal infinities: how far an exponent lies below the largest. The "
+    "derivative is that of x - y.",
+    samples=between((-3, 3), (-3, 3)),
+    why_not={
+        "transpose": "not linear at infinities; its tangent is a difference",
+        "complex_scalar": "for exponents, which are real",
+    },
+)
+
+
+def gap(x: Any, y: Any) -> Value:
+    """``x - y`` with ``inf - inf = 0``."""
+    return make(GAP, inexact_operands("gap", x, y, kinds="f"))
 
 
 def _mul_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Sequence[Any]:

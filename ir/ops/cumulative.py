@@ -9,6 +9,7 @@ applied to the result before it and the elements at its place. Each result is ro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..graph import Node, Op, Value, make
 from ..types import TensorType, describe
-from .arithmetic import MUL
+from .arithmetic import MUL, gap
 from .comparison import eq, gt, lt
 from .elementwise import batch_elementwise
 from .exponential import exp
@@ -26,7 +27,7 @@ from .logarithm import log
 from .operands import as_value, inexact_operands
 from .reductions import SUM, countable
 from .registry import register
-from .scaling import scale, unscale
+from .scaling import complex_scale_program, scale, scale_program, scale_value, unscale
 from .selection import stop_gradient, where
 from .shape import axis_index, reshape
 from .slicing import shift
@@ -37,6 +38,7 @@ __all__ = [
     "CUMPROD",
     "CUMSUM",
     "LINEAR_RECURRENCE",
+    "TANGENT_RECURRENCE",
     "cummax",
     "cummin",
     "cumprod",
@@ -143,7 +145,7 @@ def _cumprod_jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:
     if t is None:
         return None
     drive = scale(t, _before(node, node.out, 1))
-    return make(LINEAR_RECURRENCE, (node.inputs[0], drive), **dict(node.params))
+    return make(TANGENT_RECURRENCE, (node.inputs[0], drive), **dict(node.params))
 
 
 CUMPROD = register(
@@ -169,40 +171,43 @@ def cumprod(x: Any, axis: int | None = None, reverse: bool = False) -> Value:
 # --------------------------------------------------------------------------- linear recurrence
 
 
-def _recurrence_step(h: Any, carry: Any, a: Any, b: Any) -> Any:
-    return h.select(h.eq(a, h.const(0.0, h.dtype(a))), b, h.add(h.mul(a, carry), b))
+def _mul(h: Any, carry: Any, a: Any) -> Any:
+    return h.mul(a, carry)
 
 
-def _recurrence_complex(h: Any, carry: Any, a: Any, b: Any) -> Any:
-    zero = h.const(0.0, h.dtype(a[0]))
-    cut = h.and_(h.eq(a[0], zero), h.eq(a[1], zero))
-    product = MUL.complex_scalar(h, a, carry)  # type: ignore[misc]
-    return tuple(h.select(cut, part, h.add(m, part)) for m, part in zip(product, b, strict=True))
+def _complex_mul(h: Any, carry: Any, a: Any) -> Any:
+    return MUL.complex_scalar(h, a, carry)  # type: ignore[misc]
 
 
-def _recurrence_value(a: Any, b: Any, *, axis: int) -> Any:
-    a, y = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0).copy()
-    for k in range(1, len(y)):
-        y[k] = np.where(a[k] == 0, y[k], a[k] * y[k - 1] + y[k])
-    return np.moveaxis(y, 0, axis)
+def _recurrence_value(product: Callable[..., Any]) -> Callable[..., Any]:
+    def solve(a: Any, b: Any, *, axis: int) -> Any:
+        a, y = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0).copy()
+        with np.errstate(all="ignore"):
+            for k in range(1, len(y)):
+                y[k] = np.where(a[k] == 0, y[k], product(y[k - 1], a[k]) + y[k])
+        return np.moveaxis(y, 0, axis)
+
+    return solve
 
 
 def _recurrence_jvp(node: Node, tangents: Sequence[Value | None]) -> Value | None:
     """y_k = a_k y_(k-1) + b_k: dy runs by the same a, driven by db_k + da_k y_(k-1)."""
     a_dot, drive = tangents
     if a_dot is not None:
-        term = scale(a_dot, _before(node, node.out))
+        # In a derivative y is a tangent itself: then a zero on either side is strong.
+        symmetric = node.op is TANGENT_RECURRENCE
+        term = scale(a_dot, _before(node, node.out), symmetric=symmetric)
         drive = term if drive is None else drive + term
     if drive is None:
         return None
-    return make(LINEAR_RECURRENCE, (node.inputs[0], drive), **dict(node.params))
+    return make(TANGENT_RECURRENCE, (node.inputs[0], drive), **dict(node.params))
 
 
 def _recurrence_transpose(node: Node, cotangent: Value, linear: Sequence[bool]) -> Any:
     """b_bar_k = y_bar_k + a_(k+1) b_bar_(k+1): the recurrence run from the other end."""
     axis, reverse = node.param("axis"), node.param("reverse")
     ahead = shift(node.inputs[0], axis, 1 if reverse else -1, 1)
-    return None, make(LINEAR_RECURRENCE, (ahead, cotangent), axis=axis, reverse=not reverse)
+    return None, make(TANGENT_RECURRENCE, (ahead, cotangent), axis=axis, reverse=not reverse)
 
 
 def _recurrence_samples(rng: Any, dtype: Any) -> Any:
@@ -211,20 +216,55 @@ def _recurrence_samples(rng: Any, dtype: Any) -> Any:
     yield (np.where(a < 0, 0, a).astype(dtype), b), {"axis": 2, "reverse": True}
 
 
-LINEAR_RECURRENCE = register(
+def _recurrence(
+    name: str, value: Callable[..., Any], real: Callable[..., Any], parts: Any, doc: str
+) -> Op:
+    """A recurrence by its product of carry and coefficient: on arrays, real and complex."""
+
+    def step(h: Any, carry: Any, a: Any, b: Any) -> Any:
+        cut = h.eq(a, h.const(0.0, h.dtype(a)))
+        return h.select(cut, b, h.add(real(h, carry, a), b))
+
+    def complex_step(h: Any, carry: Any, a: Any, b: Any) -> Any:
+        zero = h.const(0.0, h.dtype(a[0]))
+        cut = h.and_(h.eq(a[0], zero), h.eq(a[1], zero))
+        product = parts(h, carry, a)
+        return tuple(
+            h.select(cut, part, h.add(m, part)) for m, part in zip(product, b, strict=True)
+        )
+
+    return register(
+        name,
+        "cumulative",
+        infer=_infer(name, "fc"),
+        reference=_directed(_recurrence_value(value)),
+        scalar=step,
+        complex_scalar=complex_step,
+        jvp=_recurrence_jvp,
+        transpose=_recurrence_transpose,
+        batch=_batch,
+        doc=doc,
+        samples=_recurrence_samples,
+    )
+
+
+LINEAR_RECURRENCE = _recurrence(
     "linear_recurrence",
-    "cumulative",
-    infer=_infer("linear_recurrence", "fc"),
-    reference=_directed(_recurrence_value),
-    scalar=_recurrence_step,
-    complex_scalar=_recurrence_complex,
-    jvp=_recurrence_jvp,
-    transpose=_recurrence_transpose,
-    batch=_batch,
-    doc="y_0 = b_0, y_k = a_k * y_(k-1) + b_k (product and sum rounded apart). A coefficient of "
-    "zero cuts the run: y_k = b_k, whatever came before, infinities and NaN included. Closed under "
-    "differentiation; the derivative of every other cumulative op is one of these.",
-    samples=_recurrence_samples,
+    lambda carry, a: a * carry,
+    _mul,
+    _complex_mul,
+    "y_0 = b_0, y_k = a_k * y_(k-1) + b_k (product and sum rounded apart). A coefficient of zero "
+    "cuts the run: y_k = b_k, whatever came before, infinities and NaN included.",
+)
+
+TANGENT_RECURRENCE = _recurrence(
+    "tangent_recurrence",
+    partial(scale_value, symmetric=False),
+    partial(scale_program, symmetric=False),
+    partial(complex_scale_program, symmetric=False),
+    "linear_recurrence of tangents: a y_(k-1) of zero stays zero under an infinite or NaN "
+    "coefficient (see scale). Closed under differentiation; the derivative of every other "
+    "cumulative op is made of these.",
 )
 
 
@@ -324,8 +364,9 @@ def logcumsumexp(x: Any, axis: int | None = None, reverse: bool = False) -> Valu
     Notes
     -----
     With m_k the running maximum, s_k = s_(k-1) exp(m_(k-1) - m_k) + exp(x_k - m_k) is a linear
-    recurrence and the result is m_k + log(s_k). Where no term is above -inf yet the result is
-    -inf and its derivative 0.
+    recurrence and the result is m_k + log(s_k); differences of equal infinities are zero. Where no
+    term is above -inf yet the result is -inf and its derivative 0; from the first +inf on it is
+    +inf, with a derivative that the +inf share.
     """
     (value,) = inexact_operands("logcumsumexp", x, kinds="f")
     if axis is None:
@@ -333,12 +374,8 @@ def logcumsumexp(x: Any, axis: int | None = None, reverse: bool = False) -> Valu
     d = axis_index("logcumsumexp", axis, value.ndim)
     inf = float("inf")
     largest = stop_gradient(cummax(value, d, reverse))
-    # An infinite or NaN maximum shifts nothing: inf - inf must not come up.
-    top = where(lt(largest, inf), where(gt(largest, -inf), largest, 0.0), 0.0)
-    back = -1 if reverse else 1
-    # A prefix without any term starts anew at the first one: coefficient 0.
-    masked = eq(shift(largest, d, back), -inf)
-    scale = where(masked, 0.0, exp(shift(top, d, back) - top))
-    total = linear_recurrence(scale, exp(value - top), d, reverse)
-    nothing = eq(total, 0.0)
-    return where(nothing, -inf, log(where(nothing, 1.0, total)) + top)
+    nothing = eq(largest, -inf)
+    terms = where(nothing, 0.0, exp(gap(value, largest)))
+    scale = exp(gap(shift(largest, d, -1 if reverse else 1), largest))
+    total = linear_recurrence(scale, terms, d, reverse)
+    return where(nothing, -inf, log(where(nothing, 1.0, total)) + largest)

@@ -8,9 +8,10 @@ arguments, and one node ties its results to the arguments::
 
 ``hold`` lets no tangent pass, so a transform that meets ``z`` asks the rule and never looks into
 ``f`` for the derivative by ``x``. What ``f`` captures is not held: its tangent arrives with ``y``
-and is added. ``c`` are captured values that the rule reads; as operands they follow the arguments
-through every transform. When differentiation is over, ``z`` is replaced by ``y`` and nothing is
-left of the rule.
+and is added, with ``x`` in place of ``hold(x)``, or its own derivative by ``x`` would be lost
+(:func:`unheld`). ``c`` are captured values that the rule reads; as operands they follow the
+arguments through every transform. When differentiation is over, ``z`` is replaced by ``y`` and
+nothing is left of the rule.
 
 The same op, without values, is the linear part of a rule that only knows its transpose.
 """
@@ -21,29 +22,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..graph import Node, Value, make, make_node
+from ..graph import Node, Value, make, make_node, toposort
+from ..rewrite import substitute
 from ..types import TensorType
 from .registry import register
 
-__all__ = ["CUSTOM_CALL", "HOLD", "UNREAD", "Rule", "custom_call", "hold", "values_of"]
+__all__ = [
+    *("CUSTOM_CALL", "HOLD", "UNREAD", "Rule", "Tie"),
+    *("custom_call", "hold", "unheld", "values_of"),
+]
 
 
-class Rule:
-    """What derivatives a ``custom_call`` has.
+class Tie:
+    """What a ``custom_call`` and the ``hold`` nodes of its arguments have in common.
 
-    All rules are equal and hash alike: a rule says nothing about the value of a node, so programs
-    that differ in their rules alone are the same program once they are compiled. Nodes are told
-    apart by identity, and no pass that merges nodes runs before differentiation is over.
+    All ties are equal and hash alike, and so are rules: neither says anything about the value of a
+    node, so programs that differ in them alone are the same program once they are compiled. They
+    are told apart by identity, and no pass that merges nodes runs before differentiation is over.
     """
 
     __slots__ = ()
-    title = "custom rule"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rule)
+        return isinstance(other, Tie)
 
     def __hash__(self) -> int:
-        return hash(Rule)
+        return hash(Tie)
+
+
+class Rule(Tie):
+    """What derivatives a ``custom_call`` has."""
+
+    __slots__ = ()
+    title = "custom rule"
 
     def jvp(self, node: Node, tangents: Sequence[Value | None]) -> tuple[Value | None, ...]:
         """Tangents of the results, see :class:`~..graph.Op`."""
@@ -82,10 +93,10 @@ UNREAD = _Unread()
 HOLD = register(
     "hold",
     "elementwise",
-    infer=lambda x: x,
-    reference=lambda x: x,
-    scalar=lambda h, x: x,
-    complex_scalar=lambda h, x: x,
+    infer=lambda x, *, tie: x,
+    reference=lambda x, *, tie: x,
+    scalar=lambda h, x, *, tie: x,
+    complex_scalar=lambda h, x, *, tie: x,
     jvp=lambda node, tangents: None,
     transpose=lambda node, cotangent, linear: (cotangent,),
     doc="The operand itself; no tangent passes, since a custom_call on the same operand has it. "
@@ -94,21 +105,32 @@ HOLD = register(
 )
 
 
-def hold(x: Value) -> Value:
-    return make(HOLD, (x,))
+def hold(x: Value, tie: Tie) -> Value:
+    return make(HOLD, (x,), tie=tie)
+
+
+def unheld(tangents: Sequence[Value | None], node: Node) -> list[Value | None]:
+    """Tangents of a call's values, as functions of its arguments and not of held ones."""
+    given = [t for t in tangents if t is not None]
+    if not given:
+        return list(tangents)
+    tie = node.param("tie")
+    held = {x.out: x.inputs[0] for x in toposort(given) if x.op is HOLD and x.param("tie") is tie}
+    found = iter(substitute(given, held))
+    return [None if t is None else next(found) for t in tangents]
 
 
 # ---------------------------------------------------------------------------------- custom_call
 
 
 def _call_type(
-    *operands: TensorType, count: int, types: tuple[TensorType, ...], rule: Rule
+    *operands: TensorType, count: int, types: tuple[TensorType, ...], rule: Rule, tie: Tie
 ) -> tuple[TensorType, ...]:
     return types or operands[:count]
 
 
 def _call_value(
-    *operands: Any, count: int, types: tuple[TensorType, ...], rule: Rule
+    *operands: Any, count: int, types: tuple[TensorType, ...], rule: Rule, tie: Tie
 ) -> tuple[Any, ...]:
     if types:
         raise UnsupportedError(rule.refusal(), op="custom_call", device="jvp")
@@ -144,14 +166,20 @@ CUSTOM_CALL = register(
 
 
 def custom_call(
-    values: Sequence[Value], operands: Sequence[Value], rule: Rule, types: Sequence[TensorType] = ()
+    values: Sequence[Value],
+    operands: Sequence[Value],
+    rule: Rule,
+    tie: Tie,
+    types: Sequence[TensorType] = (),
 ) -> tuple[Value, ...]:
     """The results of a call: ``values``, or if there are none of the given ``types``."""
     count = len(values) or len(types)
     if not count:
         return ()
     given = () if values else tuple(types)
-    node = make_node(CUSTOM_CALL, (*values, *operands), count=count, types=given, rule=rule)
+    node = make_node(
+        CUSTOM_CALL, (*values, *operands), count=count, types=given, rule=rule, tie=tie
+    )
     return node.outputs
 
 

@@ -13,11 +13,13 @@ from ..location import at_user_line
 from ..scalar import complexes, roots
 from ..scalar import power as programs
 from .arithmetic import complex_mul, div
-from .comparison import eq, le
+from .comparison import eq, isfinite, isinf, le
 from .domains import between, draw, with_params
 from .elementwise import elementwise
 from .logarithm import log
+from .logic import logical_and
 from .operands import as_value, common_dtype, convert, inexact_operands, operands
+from .rounding import copysign
 from .scaling import scale, unscale
 from .selection import where
 
@@ -249,8 +251,11 @@ CBRT = elementwise(
     kinds="f",
     reference=np.cbrt,
     scalar=roots.cbrt,
-    partials=(lambda t, x, out: unscale(t, 3 * (out * out)),),
-    doc="Real cube root, odd; the derivative is infinite at 0.",
+    # out^-2 and not 1 / out^2: at 0 the next order is -2 out^-3, where the rule of the quotient
+    # says inf * 0.
+    partials=(lambda t, x, out: scale(t, power(out, -2.0) / 3),),
+    doc="Real cube root, odd; all derivatives are infinite at 0: the limits from the side that the "
+    "sign of the zero names.",
     samples=between((0.3, 3), signed=True),
     why_not=_REAL,
 )
@@ -260,8 +265,10 @@ def cbrt(x: Any) -> Value:
     return make(CBRT, inexact_operands("cbrt", x, kinds="f"))
 
 
-def _hypot_partial(t: Value, x: Value, out: Value) -> Value:
-    return scale(t, where(eq(out, 0), 0, x / out))
+def _hypot_partial(t: Value, x: Value, y: Value, out: Value) -> Value:
+    """``x / hypot``; at an infinite x beside a finite y its limit, which is the sign of x."""
+    alone = logical_and(isinf(x), isfinite(y))
+    return scale(t, where(alone, copysign(1.0, x), where(eq(out, 0), 0, x / out)))
 
 
 HYPOT = elementwise(
@@ -270,11 +277,12 @@ HYPOT = elementwise(
     reference=np.hypot,
     scalar=roots.hypot,
     partials=(
-        lambda t, x, y, out: _hypot_partial(t, x, out),
-        lambda t, x, y, out: _hypot_partial(t, y, out),
+        lambda t, x, y, out: _hypot_partial(t, x, y, out),
+        lambda t, x, y, out: _hypot_partial(t, y, x, out),
     ),
     doc="sqrt(x*x + y*y) without overflow or underflow; infinite if either is. The derivative at "
-    "the origin is zero, as of every norm.",
+    "the origin is zero, as of every norm. Beside a finite operand an infinite one has the slope 1 "
+    "or -1, the other 0; two infinite ones have no limit: NaN.",
     samples=between((0.3, 3), (0.3, 3), signed=True),
     why_not=_REAL,
 )

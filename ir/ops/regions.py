@@ -33,7 +33,7 @@ from ..graph import Graph, Node, Value, make_node
 from ..types import GROWING, TensorType
 from .registry import register
 
-__all__ = ["COND", "LOOP", "OUT_OF_STEPS", "WHILE", "Loop", "While", "strong"]
+__all__ = ["COND", "LOOP", "OUT_OF_STEPS", "WHILE", "Loop", "While", "may_fail", "strong"]
 
 Array = np.ndarray[Any, Any]
 Types = tuple[TensorType, ...]
@@ -169,6 +169,21 @@ class While:
     @property
     def lanes(self) -> tuple[int, ...]:
         return self.cond.outputs[0].shape
+
+
+def may_fail(graph: Graph) -> bool:
+    """Whether a program may report an error or run without end on operands that it is not meant
+    for: it divides integers, checks indices, factorizes, calls back, or loops on a condition."""
+    for node in graph.nodes():
+        op, params = node.op, dict(node.params)
+        if op is WHILE or op.kind in ("linalg", "effect") or params.get("mode") == "raise":
+            return True
+        if op.check is not None and any(x.dtype.is_integer for x in node.inputs):
+            return True
+        for region in (params.get("body"), *params.get("branches", ())):
+            if region is not None and may_fail(region):
+                return True
+    return False
 
 
 # ------------------------------------------------------------------------------------- branches

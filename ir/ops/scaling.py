@@ -20,10 +20,14 @@ from .domains import between, with_params
 from .elementwise import elementwise
 from .operands import operands
 
-__all__ = ["SCALE", "UNSCALE", "scale", "unscale"]
+__all__ = [
+    *("SCALE", "UNSCALE", "scale", "unscale"),
+    *("complex_scale_program", "scale_program", "scale_value"),
+]
 
 
-def _scale(h: Any, x: Any, y: Any, *, symmetric: bool) -> Any:
+def scale_program(h: Any, x: Any, y: Any, *, symmetric: bool) -> Any:
+    """``x * y`` with strong zeros, as a scalar program."""
     zero = h.const(0.0, h.dtype(x))
     product = h.mul(x, y)
     strong = h.eq(x, zero)
@@ -32,22 +36,23 @@ def _scale(h: Any, x: Any, y: Any, *, symmetric: bool) -> Any:
     return h.select(h.and_(strong, h.ne(product, product)), zero, product)
 
 
-def _complex_scale(h: Any, x: Any, y: Any, *, symmetric: bool) -> Any:
+def complex_scale_program(h: Any, x: Any, y: Any, *, symmetric: bool) -> Any:
     """Each of the four real products has strong zeros."""
     (a, b), (c, d) = x, y
 
     def product(p: Any, q: Any) -> Any:
-        return _scale(h, p, q, symmetric=symmetric)
+        return scale_program(h, p, q, symmetric=symmetric)
 
     return h.sub(product(a, c), product(b, d)), h.add(product(a, d), product(b, c))
 
 
-def _scale_value(x: Any, y: Any, *, symmetric: bool) -> Any:
+def scale_value(x: Any, y: Any, *, symmetric: bool) -> Any:
+    """The same by NumPy."""
     if x.dtype.kind == "c":
         a, b, c, d = x.real, x.imag, y.real, y.imag
         out = np.empty(np.broadcast(x, y).shape, x.dtype)
-        out.real = _scale_value(a, c, symmetric=symmetric) - _scale_value(b, d, symmetric=symmetric)
-        out.imag = _scale_value(a, d, symmetric=symmetric) + _scale_value(b, c, symmetric=symmetric)
+        out.real = scale_value(a, c, symmetric=symmetric) - scale_value(b, d, symmetric=symmetric)
+        out.imag = scale_value(a, d, symmetric=symmetric) + scale_value(b, c, symmetric=symmetric)
         return out
     with np.errstate(all="ignore"):
         product = x * y
@@ -58,9 +63,9 @@ def _scale_value(x: Any, y: Any, *, symmetric: bool) -> Any:
 SCALE = elementwise(
     "scale",
     kinds="fc",
-    reference=_scale_value,
-    scalar=_scale,
-    complex_scalar=_complex_scale,
+    reference=scale_value,
+    scalar=scale_program,
+    complex_scalar=complex_scale_program,
     # The tangent of the factor is a tangent too: now a zero on either side is strong.
     partials=(
         lambda t, x, y, out, symmetric: scale(t, y, symmetric=symmetric),

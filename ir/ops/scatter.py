@@ -153,7 +153,10 @@ def _extremum_jvp(node: Node, x_dot: Value, updates_dot: Value) -> Value:
 def _mul_jvp(node: Node, x_dot: Value | None, updates_dot: Value | None) -> Value | None:
     """Each factor's tangent times the product of the other factors of its place."""
     x, updates = node.inputs[:2]
-    tangent = None if x_dot is None else _again(node, x_dot, updates, "mul")
+    tangent = None
+    if x_dot is not None:
+        factors = _again(node, filled(x.shape, 1, x.dtype), updates, "mul")
+        tangent = scale(x_dot, factors)
     if updates_dot is None:
         return tangent
     term = scale(updates_dot, _other_factors(node) * _read(node, x))

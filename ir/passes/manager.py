@@ -16,6 +16,8 @@ from .canonicalize import canonicalize
 from .cse import eliminate_common_subexpressions
 from .fold import Evaluate, evaluate_exactly, fold
 from .inline import inline
+from .merge_regions import merge_regions
+from .regions import hoist_invariants, optimize_bodies, prune_regions
 
 __all__ = ["PASSES", "Dump", "Pass", "dump_to_stderr", "optimize", "passes_with", "run_passes"]
 
@@ -46,12 +48,22 @@ class Pass:
 
 def passes_with(evaluate: Evaluate = evaluate_exactly) -> tuple[Pass, ...]:
     """The standard passes in their order, folding with ``evaluate``."""
-    return (
+
+    def bodies(graph: Graph) -> Graph:
+        """The same passes inside regions."""
+        return optimize_bodies(graph, lambda body: run_passes(body, passes, fixpoint=True))
+
+    passes = (
         Pass("inline", inline, "bitwise", "replace checkpoints by what they hold"),
         Pass("canonicalize", canonicalize, "bitwise", "collapse views, drop what does nothing"),
         Pass("fold", lambda graph: fold(graph, evaluate), "bitwise", "compute constants now"),
         Pass("cse", eliminate_common_subexpressions, "bitwise", "compute equal nodes once"),
+        Pass("bodies", bodies, "bitwise", "the passes inside regions"),
+        Pass("prune", prune_regions, "bitwise", "drop parts of regions that nobody reads"),
+        Pass("hoist", hoist_invariants, "bitwise", "move what a loop does not change out of it"),
+        Pass("merge", merge_regions, "bitwise", "one loop where another computes the same"),
     )
+    return passes
 
 
 PASSES = passes_with()

@@ -21,10 +21,12 @@ from ..llvm.addressing import SIGNATURE
 from ..llvm.calls import call_address
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
-from .gemm import emit_product, has_product, product_frame
+from .gemm import emit_product, product_frame
 from .openblas import routine_address
+from .registers import has_product
+from .small import SmallProduct, emit_small_product, small_frame, small_product
 
-__all__ = ["blas_frame", "calls_blas", "emit_matmul", "matmul_frame", "panels"]
+__all__ = ["blas_frame", "calls_blas", "emit_matmul", "matmul_frame", "panels", "product_key"]
 
 _ROUTINES = {"float32": "sgemm", "float64": "dgemm", "complex64": "cgemm", "complex128": "zgemm"}
 _I32, _I8 = ir.IntType(32), ir.IntType(8)
@@ -37,6 +39,7 @@ _PANELS, _ROWS, _COLUMNS, _PANEL_STEPS = 15, 16, 17, 18
 _WORTHWHILE = 1_000_000
 _PANEL, _MOST_PANELS = 256, 16
 _ALWAYS_SHARED = 16_000_000  # multiplications that are worth two smaller panels
+_TILE = 24  # rows of three tiles of ours, or columns of one: no panel is cut within a tile
 
 
 def panels(step: MatMul) -> tuple[int, int, int]:
@@ -45,9 +48,11 @@ def panels(step: MatMul) -> tuple[int, int, int]:
         return 1, step.rows, step.columns
     longest = max(step.rows, step.columns)
     work = step.rows * step.inner * step.columns
-    least = 2 if work >= _ALWAYS_SHARED and longest >= _PANEL // 2 else 1
+    ours = not calls_blas(step.dtype)
+    shortest, whole = (2 * _TILE, _TILE) if ours else (_PANEL // 2, 32)
+    least = 2 if work >= _ALWAYS_SHARED and longest >= shortest else 1
     count = min(_MOST_PANELS, max(least, round(longest / _PANEL)))
-    each = -(-longest // (count * 32)) * 32
+    each = -(-longest // (count * whole)) * whole
     count = -(-longest // each)
     if step.rows >= step.columns:
         return count, each, step.columns
@@ -59,8 +64,17 @@ def calls_blas(dtype: DType) -> bool:
     return not has_product(dtype)
 
 
+def product_key(step: MatMul) -> DType | SmallProduct:
+    """What the code of a product depends on: its dtype, or all of it."""
+    if calls_blas(step.dtype):
+        return step.dtype
+    return small_product(step) or step.dtype
+
+
 def matmul_frame(step: MatMul) -> tuple[int, ...]:
     """The frame of a matrix product, ours or the library's."""
+    if isinstance(product_key(step), SmallProduct):
+        return small_frame(step)
     cut = panels(step)
     return blas_frame(step, cut) if calls_blas(step.dtype) else product_frame(step, cut)
 
@@ -97,8 +111,11 @@ def blas_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
     )
 
 
-def emit_matmul(module: Any, name: str, dtype: DType) -> Any:
-    """A step function for matrix products of one dtype; iterations are panels, batch by batch."""
+def emit_matmul(module: Any, name: str, key: DType | SmallProduct) -> Any:
+    """A step function for matrix products of a key; iterations are panels, batch by batch."""
+    if isinstance(key, SmallProduct):
+        return emit_small_product(module, name, key)
+    dtype = key
     if not calls_blas(dtype):
         return emit_product(module, name, dtype)
     function = ir.Function(module, SIGNATURE, name)

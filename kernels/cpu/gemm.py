@@ -8,7 +8,7 @@ layout of the operands, nor the vectors of the processor.
 The shape of the loops is that of Goto and van de Geijn, "Anatomy of high-performance matrix
 multiplication", ACM TOMS 34 (2008), with the roles that rows in memory suggest: vectors run along
 the columns of ``c``, whose operand ``y`` is packed into slabs as wide as a tile, in the
-second-level cache; elements of ``x`` are broadcast, straight from where they lie if that is near together::
+second-level cache; elements of ``x`` are broadcast, from where they lie if that is near together::
 
     for each block of columns, for each block of the contracted axis:
         pack the block of y (DEPTH x at most SLABS tiles), unless it lies well already
@@ -20,71 +20,39 @@ second-level cache; elements of ``x`` are broadcast, straight from where they li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir
 
 from ...fusion.loops import MatMul
 from ...ir.dtypes import DType
 from ..llvm.addressing import SIGNATURE
-from ..llvm.handler import llvm_type
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
-from ..objects import host
+from .microkernels import (
+    DEPTH,
+    GROUP,
+    emit_pack_columns,
+    emit_pack_rows,
+    emit_pack_x,
+    emit_tile,
+    pitch,
+)
+from .registers import Vectors, tile_shape
 
-__all__ = [
-    *("DEPTH", "ROWS_PACKED", "TURNED", "Panels", "emit_product", "has_product", "product_frame"),
-    "tile_shape",
-]
+__all__ = ["ROWS_PACKED", "TURNED", "Panels", "emit_product", "product_frame"]
 
-DEPTH = 256  # elements of the contracted axis in a block: fixed, since the order of sums follows it
 SLABS = 5  # tiles side by side whose operand is packed at once: 240 KiB of it
 
-GROUP = 4  # tiles below each other whose rows are packed at once: whole cache lines are read
+# Matrices of a batch up to this size are read ahead, a quarter of it at least; bytes.
+MOST_AHEAD, LINE = 16384, 64
 
 # How a panel reads y: where it lies, or packed from rows or from columns. What it does with c.
 IN_PLACE, ROWS_PACKED, TURNED = 0, 1, 2
 SET, SUBTRACT = 0, 1
-
-I32 = ir.IntType(32)
 # Words of the frame: buffers, batch strides in bytes, strides (row, column) in bytes, sizes, panels
 _BUFFERS, _BATCH, _X, _Y, _C, _SIZES, _PANELS, _MOVES, _PACKS = 0, 3, 6, 8, 10, 11, 14, 17, 20
-
-
-class Shape(NamedTuple):
-    """Of a tile: rows, vectors in a row, lanes of a vector."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        return self.vectors * self.lanes
-
-
-@cache
-def _vector_bits() -> int:
-    """Width of the processor's vectors with fused multiply-add; 0 without."""
-    facts = " ".join(host())
-    if "+avx512f" in facts:
-        return 512
-    if "+avx2" in facts and "+fma" in facts:
-        return 256
-    return 128 if "aarch64" in facts or "arm64" in facts else 0
-
-
-def tile_shape(dtype: DType) -> Shape:
-    """The tile whose sums, with the operands of one step, just fit the registers."""
-    bits = _vector_bits()
-    lanes = bits // (8 * dtype.itemsize)
-    return Shape(4 if bits == 256 else 8, 3, lanes)
-
-
-def has_product(dtype: DType) -> bool:
-    """Whether products of this dtype are computed here."""
-    return dtype.is_floating and bool(_vector_bits())
+_AHEAD = 22  # for x and y: bytes to where matrices are read ahead, and cache lines of one
 
 
 def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
@@ -111,231 +79,19 @@ def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
         0 if by_rows else columns * yc,
         rows * cr if by_rows else columns * size,
         *(int(not near_x), IN_PLACE if near_y else ROWS_PACKED if in_rows else TURNED),
+        *_ahead(xb, step.rows * step.inner * size if count == 1 else 0),
+        *_ahead(yb, step.columns * step.inner * size if count == 1 else 0),
     )
 
 
-class _Builder:
-    """What the functions of a product share: element type, tile, and the spelling of loads."""
-
-    def __init__(self, module: Any, name: str, dtype: DType) -> None:
-        self.module, self.name = module, name
-        self.size = dtype.itemsize
-        self.scalar = llvm_type(dtype, 1)
-        self.shape = tile_shape(dtype)
-        self.vector = ir.VectorType(self.scalar, self.shape.lanes)
-        self.suffix = "f64" if dtype.itemsize == 8 else "f32"
-
-    def function(self, name: str, arguments: Sequence[Any]) -> tuple[Any, Any]:
-        typ = ir.FunctionType(ir.VoidType(), arguments)
-        function = ir.Function(self.module, typ, f"{self.name}.{name}")
-        function.linkage = "internal"
-        return function, ir.IRBuilder(function.append_basic_block("entry"))
-
-    def intrinsic(self, b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
-        function = self.module.globals.get(name)
-        if function is None:
-            typ = ir.FunctionType(result, [o.type for o in operands])
-            function = ir.Function(self.module, typ, name)
-        return b.call(function, operands)
-
-    def at(self, b: Any, pointer: Any, offset: Any) -> Any:
-        """``pointer`` moved by bytes."""
-        offset = I64(offset) if isinstance(offset, int) else offset
-        return b.gep(pointer, [offset], source_etype=ir.IntType(8))
-
-    def splat(self, b: Any, x: Any, lanes: int) -> Any:
-        typ = ir.VectorType(x.type, lanes)
-        first = b.insert_element(ir.Constant(typ, ir.Undefined), x, I32(0))
-        places = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-        return b.shuffle_vector(first, ir.Constant(typ, ir.Undefined), places)
-
-    def first(self, b: Any, count: Any, lanes: int) -> Any:
-        """The mask of the first ``count`` lanes."""
-        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-        return b.icmp_signed("<", numbers, self.splat(b, b.trunc(count, I32), lanes))
-
-    def load(self, b: Any, pointer: Any, typ: Any, mask: Any = None) -> Any:
-        if mask is None:
-            return b.load(pointer, typ=typ, align=self.size)
-        name = f"llvm.masked.load.v{typ.count}{self.suffix}.p0"
-        return self.intrinsic(b, name, typ, [pointer, I32(self.size), mask, ir.Constant(typ, None)])
-
-    def store(self, b: Any, value: Any, pointer: Any, mask: Any = None) -> None:
-        if mask is None:
-            b.store(value, pointer, align=self.size)
-            return
-        name = f"llvm.masked.store.v{value.type.count}{self.suffix}.p0"
-        self.intrinsic(b, name, ir.VoidType(), [value, pointer, I32(self.size), mask])
+def _ahead(stride: int, nbytes: int) -> tuple[int, int]:
+    """Words that tell how to read matrices ahead: small ones that lie one behind the other."""
+    if not 0 < nbytes <= MOST_AHEAD or stride != nbytes:
+        return 0, 0
+    return stride * -(-MOST_AHEAD // (4 * nbytes)), -(-nbytes // LINE)
 
 
-_TILE = [POINTER, I64, I64, POINTER, I64, POINTER, I64, I64, I64, I64, I64]
-
-
-def _emit_tile(k: _Builder, vectors: int) -> Any:
-    """``tile(x, x row, x step, y, y step, c, c row, depth, rows, lanes, begins)``, steps in bytes.
-
-    ``rows`` and ``lanes`` (of the last vector) tell how much of the tile there is. Rows that there
-    are not repeat the last one, and are not stored.
-    """
-    function, b = k.function(f"tile{vectors}", _TILE)
-    x, x_row, x_step, y, y_step, c, c_row, depth, rows, lanes, begins = function.args
-    count, width = k.shape.rows, k.shape.lanes
-    mask = k.first(b, lanes, width)
-    last = b.sub(rows, I64(1))
-    at_rows = []
-    for r in range(count):
-        row = b.select(b.icmp_signed("<", last, I64(r)), last, I64(r)) if r else I64(0)
-        at_rows.append(k.at(b, x, b.mul(row, x_row)))
-    fma = f"llvm.fma.v{width}{k.suffix}"
-    before = b.block
-    head, body, done = (b.append_basic_block(n) for n in ("head", "body", "done"))
-    b.branch(head)
-    b.position_at_end(head)
-    i, x_at, y_at = b.phi(I64), b.phi(I64), b.phi(POINTER)
-    sums = [[b.phi(k.vector) for _ in range(vectors)] for _ in range(count)]
-    i.add_incoming(I64(0), before)
-    x_at.add_incoming(I64(0), before)
-    y_at.add_incoming(y, before)
-    for row in sums:
-        for total in row:
-            total.add_incoming(ir.Constant(k.vector, None), before)
-    b.cbranch(b.icmp_signed("<", i, depth), body, done)
-    b.position_at_end(body)
-    right = [
-        k.load(b, k.at(b, y_at, v * width * k.size), k.vector, mask if v == vectors - 1 else None)
-        for v in range(vectors)
-    ]
-    for place, row in zip(at_rows, sums, strict=True):
-        left = k.splat(b, k.load(b, k.at(b, place, x_at), k.scalar), width)
-        for factor, total in zip(right, row, strict=True):
-            total.add_incoming(k.intrinsic(b, fma, k.vector, [left, factor, total]), body)
-    i.add_incoming(b.add(i, I64(1)), body)
-    x_at.add_incoming(b.add(x_at, x_step), body)
-    y_at.add_incoming(k.at(b, y_at, y_step), body)
-    b.branch(head)
-    b.position_at_end(done)
-    for number, merge in ((1, None), (0, b.fadd), (-1, b.fsub)):
-        with b.if_then(b.icmp_signed("==", begins, I64(number))):
-            _emit_result(k, b, sums, c, c_row, rows, mask, merge)
-    b.ret_void()
-    return function
-
-
-def _emit_result(
-    k: _Builder, b: Any, sums: Any, c: Any, c_row: Any, rows: Any, mask: Any, merge: Any
-) -> None:
-    """Store a tile row by row, merged with what is there if so."""
-    for r, row in enumerate(sums):
-        with b.if_then(b.icmp_signed("<", I64(r), rows)):
-            place = k.at(b, c, b.mul(c_row, I64(r)))
-            for v, total in enumerate(row):
-                target = k.at(b, place, v * k.shape.lanes * k.size)
-                used = mask if v == len(row) - 1 else None
-                if merge is not None:
-                    total = merge(k.load(b, target, k.vector, used), total)
-                k.store(b, total, target, used)
-
-
-def _emit_pack_x(k: _Builder) -> Any:
-    """``pack(to, x, row stride, step, depth, rows)``: rows of up to ``GROUP`` tiles.
-
-    Each tile's rows, element by element of the depth. Rows that there are not are left as they
-    are; nobody reads them.
-    """
-    function, b = k.function("pack_x", [POINTER, POINTER, I64, I64, I64, I64])
-    to, x, row, step, depth, rows = function.args
-    count = k.shape.rows
-    typ = ir.VectorType(k.scalar, count)
-    masks = [k.first(b, b.sub(rows, I64(t * count)), count) for t in range(GROUP)]
-    with b.if_else(b.icmp_signed("==", row, I64(k.size))) as (together, apart):
-        with together, counted_loop(b, I64(0), depth) as i:
-            source, target = k.at(b, x, b.mul(i, step)), k.at(b, to, b.mul(i, I64(count * k.size)))
-            for t, mask in enumerate(masks):
-                value = k.load(b, k.at(b, source, t * count * k.size), typ, mask)
-                k.store(b, value, k.at(b, target, t * DEPTH * count * k.size))
-        with apart, counted_loop(b, I64(0), rows) as r:
-            tile, place = b.sdiv(r, I64(count)), b.srem(r, I64(count))
-            first = b.add(b.mul(tile, I64(DEPTH * count)), place)
-            with counted_loop(b, I64(0), depth) as i:
-                source = k.at(b, x, b.add(b.mul(i, step), b.mul(r, row)))
-                at = b.mul(b.add(first, b.mul(i, I64(count))), I64(k.size))
-                b.store(b.load(source, typ=k.scalar), k.at(b, to, at))
-    b.ret_void()
-    return function
-
-
-_PACK_Y = [POINTER, POINTER, I64, I64, I64]
-
-
-def _emit_pack_rows(k: _Builder) -> Any:
-    """``pack(to, y, step, depth, columns)``: one slab of a ``y`` that lies in rows."""
-    function, b = k.function("pack_rows", _PACK_Y)
-    to, y, step, depth, columns = function.args
-    width = k.shape.lanes
-    masks = [k.first(b, b.sub(columns, I64(v * width)), width) for v in range(k.shape.vectors)]
-    with counted_loop(b, I64(0), depth) as i:
-        source, target = k.at(b, y, b.mul(i, step)), k.at(b, to, b.mul(i, I64(_pitch(k))))
-        for v, mask in enumerate(masks):
-            value = k.load(b, k.at(b, source, v * width * k.size), k.vector, mask)
-            k.store(b, value, k.at(b, target, v * width * k.size))
-    b.ret_void()
-    return function
-
-
-def _pitch(k: _Builder) -> int:
-    """Bytes of a row of a packed slab."""
-    return k.shape.columns * k.size
-
-
-def _emit_pack_columns(k: _Builder) -> Any:
-    """``pack(to, y, stride, depth, columns)``: one slab of a ``y`` that lies in columns.
-
-    Squares are turned in registers; ``DEPTH`` is a multiple of their extent, so the last one stays
-    inside the slab's place.
-    """
-    function, b = k.function("pack_columns", _PACK_Y)
-    to, y, stride, depth, columns = function.args
-    width = k.shape.lanes
-    last = b.sub(columns, I64(1))
-    squares = b.sdiv(b.add(columns, I64(width - 1)), I64(width))
-    with counted_loop(b, I64(0), squares) as v:
-        places = []
-        for r in range(width):
-            column = b.add(b.mul(v, I64(width)), I64(r))
-            column = b.select(b.icmp_signed("<", last, column), last, column)
-            places.append(k.at(b, y, b.mul(column, stride)))
-        into = k.at(b, to, b.mul(v, I64(width * k.size)))
-        with counted_loop(b, I64(0), depth, width) as i:
-            mask = k.first(b, b.sub(depth, i), width)
-            moved = b.mul(i, I64(k.size))
-            square = [k.load(b, k.at(b, place, moved), k.vector, mask) for place in places]
-            target = k.at(b, into, b.mul(i, I64(_pitch(k))))
-            for r, row in enumerate(_turned(b, square)):
-                k.store(b, row, k.at(b, target, r * _pitch(k)))
-    b.ret_void()
-    return function
-
-
-def _turned(b: Any, rows: list[Any]) -> list[Any]:
-    """A square of vectors transposed, by exchanging ever larger blocks."""
-    n = len(rows)
-    rows = list(rows)
-    step = 1
-    while step < n:
-        upper = [j + n - step if j & step else j for j in range(n)]
-        lower = [j + n if j & step else j + step for j in range(n)]
-        for i in range(n):
-            if not i & step:
-                first, second = rows[i], rows[i + step]
-                rows[i], rows[i + step] = (
-                    b.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, n), places))
-                    for places in (upper, lower)
-                )
-        step *= 2
-    return rows
-
-
-class Panels(_Builder):
+class Panels(Vectors):
     """Products of one dtype, for code that is being emitted in ``module``."""
 
     def __init__(self, module: Any, name: str, dtype: DType) -> None:
@@ -383,6 +139,7 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
     by_rows = b.icmp_signed("==", width, columns)
     strides = [word(n) for n in range(_X, _SIZES)]
     packs = [word(_PACKS), word(_PACKS + 1)]
+    ahead = [(word(_AHEAD + 2 * n), word(_AHEAD + 2 * n + 1)) for n in range(2)]
     with counted_loop(b, low, high) as k:
         number, part = b.sdiv(k, count), b.srem(k, count)
         left_rows = b.sub(rows, b.select(by_rows, b.mul(part, height), I64(0)))
@@ -391,6 +148,10 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
             b.inttoptr(b.add(base, b.add(b.mul(step, number), b.mul(move, part))), POINTER)
             for base, step, move in zip(bases, batch, moves, strict=True)
         )
+        for place, (distance, lines) in zip((x, y), ahead, strict=True):
+            there = panels.at(b, place, distance)
+            with counted_loop(b, I64(0), lines) as line:
+                panels.prefetch(b, panels.at(b, there, b.mul(line, I64(LINE))))
         sizes = [_least(b, height, left_rows), inner, _least(b, width, left_columns)]
         b.call(panels.run, [x, y, c, *strides, *sizes, *packs, I64(SET)])
     b.ret_void()
@@ -401,13 +162,13 @@ def _least(b: Any, x: Any, y: Any) -> Any:
     return b.select(b.icmp_signed("<", x, y), x, y)
 
 
-def _emit_panel(k: _Builder) -> Any:
+def _emit_panel(k: Vectors) -> Any:
     """``panel(x, y, c, strides of each, rows, depth, columns, pack x, pack y, what to do)``."""
-    tiles = [_emit_tile(k, n + 1) for n in range(k.shape.vectors)]
-    pack_x, pack_rows, pack_columns = _emit_pack_x(k), _emit_pack_rows(k), _emit_pack_columns(k)
+    tiles = [emit_tile(k, n + 1) for n in range(k.shape.vectors)]
+    pack_x, pack_rows, pack_columns = emit_pack_x(k), emit_pack_rows(k), emit_pack_columns(k)
     function, b = k.function("panel", [POINTER] * 3 + [I64] * 11)
     x, y, c, xr, xc, yr, yc, cr, rows, inner, columns, packs_x, packs_y, how = function.args
-    slab = DEPTH * _pitch(k)
+    slab = DEPTH * pitch(k)
     few_size = DEPTH * k.shape.rows * k.size
     scratch = b.alloca(ir.IntType(8), size=I64(SLABS * slab + GROUP * few_size + 64))
     space = b.inttoptr(b.and_(b.add(b.ptrtoint(scratch, I64), I64(63)), I64(-64)), POINTER)
@@ -418,7 +179,7 @@ def _emit_panel(k: _Builder) -> Any:
     in_rows = b.icmp_signed("==", packs_y, I64(ROWS_PACKED))
     subtracts = b.icmp_signed("==", how, I64(SUBTRACT))
     # How to go through a slab, and from one to the next.
-    y_step = b.select(packing_y, I64(_pitch(k)), yr)
+    y_step = b.select(packing_y, I64(pitch(k)), yr)
     y_next = b.select(packing_y, I64(slab), b.mul(yc, I64(k.shape.columns)))
     x_row, x_step = b.select(packing_x, size, xr), b.select(packing_x, I64(height * k.size), xc)
     # One turn also over an empty axis: it stores zeros.
@@ -465,7 +226,7 @@ def _emit_panel(k: _Builder) -> Any:
 
 
 def _emit_choice(
-    k: _Builder, b: Any, tiles: Sequence[Any], columns: Any, arguments: list[Any], begins: Any
+    k: Vectors, b: Any, tiles: Sequence[Any], columns: Any, arguments: list[Any], begins: Any
 ) -> None:
     """The tile of as few vectors as hold the columns."""
     done = b.append_basic_block("stored")

@@ -19,8 +19,8 @@ import numpy as np
 from ...ir.dtypes import as_dtype
 from ...ir.ops.linear_algebra import not_positive_definite, singular_triangle
 from .blocks import block_routine
-from .gemm import has_product
 from .openblas import routine_address
+from .registers import has_product
 from .routines import Argument, call_routine, integer, letter, letters, number, word
 
 __all__ = ["cholesky", "triangular_solve"]

@@ -63,7 +63,7 @@ class Addressing:
 
     def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
         self.form, self.nest = form, form.nest
-        self.strip: tuple[int, tuple[Any, Any]] | None = None  # a loop and its bounds for now
+        self.limits: dict[int, tuple[Any, Any]] = {}  # bounds of loops other than their own
         self.outline = outline  # call expensive programs instead of repeating them
         self.function = ir.Function(module, SIGNATURE, name)
         self.function.linkage = "internal"
@@ -256,7 +256,7 @@ class Addressing:
             return load_row(self.vector, place, i.dtype, mask)
         stride = self.lane_stride(i.index)
         if stride is not None:
-            place = self._first_place(i.index, base, size, scope)
+            place = self.first_place(i.index, base, size, scope)
             pitch = b.mul(self.integer(stride), I64(size))
             return load_strided(self.vector, place, pitch, i.dtype, mask)
         places = self._places(i.index, base, size, scope)
@@ -309,7 +309,11 @@ class Addressing:
             return None
         return index.coefficient(self.form.vector_loop) or None
 
-    def _first_place(self, index: Index, base: Any, size: int, scope: Scope) -> Any:
+    def base_of(self, i: Instruction) -> Any:
+        """Address of the buffer that an instruction reads."""
+        return self._bases[i.buffer]
+
+    def first_place(self, index: Index, base: Any, size: int, scope: Scope) -> Any:
         """Address of the first lane's element."""
         offset = self._add_atoms(index, scope.sums.get(index), scope)
         return address(self.builder, base, offset, size)
@@ -362,7 +366,7 @@ class Addressing:
             return
         stride = self.lane_stride(s.index)
         if stride is not None and s.how == "set":
-            place = self._first_place(s.index, base, size, scope)
+            place = self.first_place(s.index, base, size, scope)
             store_strided(self.vector, place, b.mul(self.integer(stride), I64(size)), value, mask)
             return
         places = self._places(s.index, base, size, scope)

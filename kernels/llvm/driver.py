@@ -10,14 +10,20 @@ interface), and reading it here costs nothing, while asking for it from Python c
 
 The table is a row of int64 numbers made for one set of extents and threads::
 
-    buffer count, place of the steps, addresses of BLAS's get and set of its threads (or 0)
+    buffer count, place of the steps, addresses of BLAS's get and set of its threads (or 0),
+        place and number of the tapes among the arrays
     for each buffer: -1 - (number of its array), or its byte offset in the arena
     for each step: extent of its outermost loop, pieces that threads share, place and number of
-        its calls, rows of a chunk (0: not a tile), place and number of its scratch rows, and
-        bytes of scratch
+        its calls, rows of a chunk (0: not a tile), place and number of its scratch rows,
+        bytes of scratch, and work as a watch counts it
+    for each tape that is given: number of its array, byte offset of its header in the arena
     for each call: function, place of its frame
     for each scratch row: buffer, byte offset, bytes a row
     the frames, see :mod:`.form`
+    regions, see :mod:`.regions`; the step of one has its kind for the rows of a chunk, and the
+        place of its words for that of its calls
+
+Steps inside regions stand behind those outside; steps and buffers are numbered throughout.
 
 The result is 0, or the error word of the step that failed. A step has more than one piece also
 where nobody shares them, if it is long: an interrupt is looked for after each.
@@ -31,21 +37,37 @@ from typing import Any
 
 from llvmlite import ir
 
+from .context import (
+    BUFFERS,
+    CONTEXT_WORDS,
+    COUNT,
+    ERROR,
+    JOB,
+    POOL,
+    STEPS,
+    TABLE,
+    THREADS,
+    WATCH,
+    Words,
+)
+from .entry import c_function
 from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
+from .regions import ITERATION, emit_branches, emit_iteration
 from .teamwork import PIECES, TASK, emit_library_entry, emit_library_exit, emit_shared
 
 __all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
 
-HEADER = 4  # words before the buffers
-STEP_WORDS = 8
+HEADER = 6  # words before the buffers
+STEP_WORDS = 9
 JOB_WORDS = 8  # buffers, table, extent, pieces, step, two of .teamwork, buffer count
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
+_EXTENTS_OFFSET = 32  # of PyArrayObject_fields.dimensions: after data and nd
 
 
 def emit_driver(
-    module: Any, builder: Any, functions: Sequence[Any], arguments: Sequence[Any]
+    module: Any, builder: Any, functions: Sequence[Any], arguments: Sequence[Any], regions: bool
 ) -> Any:
     """Emit the body of the entry at ``builder``; returns the i64 result.
 
@@ -57,63 +79,139 @@ def emit_driver(
         The nest functions by number, of type ``SIGNATURE``.
     arguments : sequence of i64 values
         table, first, last, arena, pool, threads, then the arrays.
+    regions : bool
+        Whether there are regions among the steps.
     """
     b = builder
     table_object, first, last, arena, pool, threads, *arrays = arguments
-    table = data_pointer(b, table_object)
-
-    def word(at: Any) -> Any:
-        return b.load(b.gep(table, [at], source_etype=I64), typ=I64)
-
-    count = word(I64(0))
-    steps = word(I64(1))
-    error = b.alloca(I64)
-    b.store(I64(0), error)
+    table = Words(b, data_pointer(b, table_object))
+    count, steps = table[0], table[1]
     # Addresses of the arrays of this call, then of all buffers: a buffer is an array or a place
     # in the arena.
-    given = b.alloca(I64, size=I64(max(len(arrays), 1)))
+    given = Words(b, b.alloca(I64, size=I64(max(len(arrays), 1))))
     for k, array in enumerate(arrays):
-        pointer = b.ptrtoint(data_pointer(b, array), I64)
-        b.store(pointer, b.gep(given, [I64(k)], source_etype=I64))
+        given[k] = b.ptrtoint(data_pointer(b, array), I64)
     base = b.ptrtoint(data_pointer(b, arena), I64)
-    buffers = b.alloca(I64, size=b.add(count, I64(1)))
-    b.store(b.ptrtoint(error, I64), buffers)
+    buffers = Words(b, b.alloca(I64, size=b.add(count, I64(1))))
+    context = Words(b, b.alloca(I64, size=I64(CONTEXT_WORDS)))
+    buffers[0] = context.address(ERROR)
     with counted_loop(b, I64(0), count) as k:
-        source = word(b.add(k, I64(HEADER)))
+        source = table[b.add(k, I64(HEADER))]
         is_array = b.icmp_signed("<", source, I64(0))
         slot = b.select(is_array, b.sub(I64(-1), source), I64(0))
-        taken = b.load(b.gep(given, [slot], source_etype=I64), typ=I64)
-        place = b.select(is_array, taken, b.add(base, source))
-        b.store(place, b.gep(buffers, [b.add(k, I64(1))], source_etype=I64))
-    task = _emit_task(module, functions)
-    job = b.alloca(I64, size=I64(JOB_WORDS))
+        buffers[b.add(k, I64(1))] = b.select(is_array, given[slot], b.add(base, source))
+    if regions:
+        _fill_headers(b, table, arrays, base)
+    job = Words(b, b.alloca(I64, size=I64(JOB_WORDS)))
+    job[0] = b.ptrtoint(buffers.pointer, I64)
+    job[1] = b.ptrtoint(table.pointer, I64)
+    job[7] = count
+    for word, value in (
+        (ERROR, I64(0)),
+        (BUFFERS, job[0]),
+        (TABLE, job[1]),
+        (STEPS, table.address(steps)),
+        (COUNT, count),
+        (POOL, pool),
+        (THREADS, threads),
+        (JOB, b.ptrtoint(job.pointer, I64)),
+    ):
+        context[word] = value
+    Watch(b, context.place(WATCH)).begin(b)
     pool_pointer = b.inttoptr(pool, POINTER)
-    _set_words(b, job, {0: b.ptrtoint(buffers, I64)})
-    get_threads, set_threads = word(I64(2)), word(I64(3))
+    get_threads, set_threads = table[2], table[3]
     uses_library = b.icmp_unsigned("!=", set_threads, I64(0))
     with b.if_then(uses_library):
         emit_library_entry(b, pool_pointer, get_threads, set_threads)
-    watch = Watch(b)
-    with counted_loop(b, first, last) as step, b.if_then(b.not_(watch.stopped(b))):
-        at = b.add(steps, b.mul(step, I64(STEP_WORDS)))
-        extent, pieces = word(at), word(b.add(at, I64(1)))
-        place = b.ptrtoint(b.gep(table, [at], source_etype=I64), I64)
-        values = {1: b.ptrtoint(table, I64), 2: extent, PIECES: pieces, 4: place, 7: count}
-        _set_words(b, job, values)
-        several = b.icmp_signed(">", pieces, I64(1))
-        with b.if_else(b.and_(several, b.icmp_unsigned("!=", pool, I64(0)))) as (shared, alone):
-            with shared:
-                emit_shared(b, task, job, pool_pointer, threads, watch)
-            with (
-                alone,
-                counted_loop(b, I64(0), pieces) as piece,
-                b.if_then(b.not_(watch.stopped(b))),
-            ):
-                b.call(task, [job, piece])
-                watch.look(b)
+    b.call(_emit_run(module, functions, regions), [context.pointer, first, last])
     with b.if_then(uses_library):
         emit_library_exit(b, pool_pointer, set_threads)
-    return b.load(error, typ=I64)
+    return context[ERROR]
+
+
+def _fill_headers(b: Any, table: Words, arrays: Sequence[Any], base: Any) -> None:
+    """Headers of the tapes that are arrays of this call: address, no capacity of ours, rows."""
+    objects = Words(b, b.alloca(I64, size=I64(max(len(arrays), 1))))
+    for k, array in enumerate(arrays):
+        objects[k] = array
+    with counted_loop(b, I64(0), table[5]) as k:
+        entry = table.part(b.add(table[4], b.mul(k, I64(2))))
+        array = objects[entry[0]]
+        header = Words(b, b.add(base, entry[1]))
+        header[0] = b.ptrtoint(data_pointer(b, array), I64)
+        header[1] = I64(0)
+        extents = b.inttoptr(b.add(array, I64(_EXTENTS_OFFSET)), POINTER)
+        header[2] = Words(b, b.load(extents, typ=POINTER))[0]
+
+
+_RUN = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64])
+
+
+def _emit_run(module: Any, functions: Sequence[Any], regions: bool) -> Any:
+    """``run(context, first, last)``: a range of steps, until something says stop."""
+    run = ir.Function(module, _RUN, module.get_unique_name("run"))
+    run.linkage = "internal"
+    calls = _emit_calls(module, functions)
+    task = _emit_task(module, calls)
+    iterate = branches = None
+    if regions:
+        iterate, branches = emit_iteration(module, run), emit_branches(module, run)
+    context_pointer, first, last = run.args
+    b = ir.IRBuilder(run.append_basic_block("entry"))
+    context = Words(b, context_pointer)
+    watch = Watch(b, context.place(WATCH))
+    table, steps, job = (Words(b, context[k]) for k in (TABLE, STEPS, JOB))
+    with counted_loop(b, first, last) as number, b.if_then(b.not_(watch.stopped(b))):
+        step = steps.part(b.mul(number, I64(STEP_WORDS)))
+        if regions:
+            kind = step[4]
+            with b.if_else(b.icmp_signed("<", kind, I64(0)), likely=False) as (region, plain):
+                with region:
+                    words = table.place(step[2])
+                    is_loop = b.icmp_signed("==", kind, I64(ITERATION))
+                    with b.if_else(is_loop) as (loop, several):
+                        with loop:
+                            b.call(iterate, [context_pointer, words])
+                        with several:
+                            b.call(branches, [context_pointer, words])
+                with plain:
+                    _emit_step(b, context, step, job, task, calls, watch)
+        else:
+            _emit_step(b, context, step, job, task, calls, watch)
+    b.ret_void()
+    return run
+
+
+def _emit_step(
+    b: Any, context: Words, step: Words, job: Words, task: Any, calls: Any, watch: Watch
+) -> None:
+    """One step: alone, piece by piece, or shared by threads."""
+    extent, pieces = step[0], step[1]
+    simple = b.and_(
+        b.icmp_signed("<=", pieces, I64(1)), b.icmp_signed("==", step[4], I64(0))
+    )
+    with b.if_else(simple) as (at_once, in_pieces):
+        with at_once:
+            buffers, table = (b.inttoptr(context[k], POINTER) for k in (BUFFERS, TABLE))
+            b.call(calls, [buffers, table, step.pointer, I64(0), extent])
+        with in_pieces:
+            job[2], job[PIECES], job[4] = extent, pieces, step.address(0)
+            pool, threads = context[POOL], context[THREADS]
+            several = b.icmp_signed(">", pieces, I64(1))
+            is_shared = b.and_(several, b.icmp_unsigned("!=", pool, I64(0)))
+            with b.if_else(is_shared) as (shared, alone):
+                with shared:
+                    pool_pointer = b.inttoptr(pool, POINTER)
+                    emit_shared(b, task, job.pointer, pool_pointer, threads, watch)
+                with (
+                    alone,
+                    counted_loop(b, I64(0), pieces) as piece,
+                    b.if_then(b.not_(watch.stopped(b))),
+                ):
+                    b.call(task, [job.pointer, piece])
+                    with b.if_then(several):
+                        watch.look(b)
+    watch.worked(b, step[8])
 
 
 def data_pointer(b: Any, array_object: Any) -> Any:
@@ -122,18 +220,12 @@ def data_pointer(b: Any, array_object: Any) -> Any:
     return b.load(field, typ=POINTER)
 
 
-def _set_words(b: Any, words: Any, values: dict[int, Any]) -> None:
-    for k, value in values.items():
-        b.store(value, b.gep(words, [I64(k)], source_etype=I64))
-
-
-def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
+def _emit_task(module: Any, calls: Any) -> Any:
     """``task(job, piece)``: one piece of one step.
 
     A plain step calls its functions over the piece. A tile does so chunk by chunk, with a table of
     buffers in which those that live in scratch are placed so that row numbers still fit.
     """
-    calls = _emit_calls(module, functions)
     function = ir.Function(module, TASK, module.get_unique_name("task"))
     function.linkage = "internal"
     job, piece = function.args
@@ -159,8 +251,8 @@ def _emit_task(module: Any, functions: Sequence[Any]) -> Any:
         with tiled:
             scratch_at, scratch_count, scratch_bytes = (word(step, k) for k in (5, 6, 7))
             own = b.alloca(I64, size=b.add(count, I64(1)))
-            with counted_loop(b, I64(0), b.add(count, I64(1))) as k:
-                b.store(word(buffers, k), b.gep(own, [k], source_etype=I64))
+            copy = c_function(module, "memcpy", POINTER, POINTER, POINTER, I64)
+            b.call(copy, [own, buffers, b.mul(b.add(count, I64(1)), I64(8))])
             scratch = b.ptrtoint(b.alloca(ir.IntType(8), size=b.add(scratch_bytes, I64(64))), I64)
             scratch = b.and_(b.add(scratch, I64(63)), I64(-64))
             with _chunks(b, low, high, chunk) as (start, stop):

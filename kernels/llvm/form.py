@@ -17,7 +17,10 @@ from ...fusion.loops import Instruction, Nest
 from ...fusion.split import BLOCK
 from ...ir.graph import Literal
 
-__all__ = ["BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of"]
+__all__ = [
+    *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "is_baked", "literal_bits"),
+    "strategy_of",
+]
 
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
@@ -77,14 +80,15 @@ class Form:
 _SIMPLE = frozenset((0.0, 0.5, 1.0, 2.0, 3.0, 4.0))
 
 
-def _is_baked(literal: Literal) -> bool:
+def is_baked(literal: Literal) -> bool:
+    """Whether code may hold a constant; others are words of the frame."""
     if literal.dtype.is_bool or literal.dtype.is_complex:
         return True
     value = literal.item()
     return abs(value) in _SIMPLE or value != value
 
 
-def _bits(literal: Literal) -> int:
+def literal_bits(literal: Literal) -> int:
     """The element as an int64 with its bits in the low places."""
     return int.from_bytes(literal.data.ljust(8, b"\0"), sys.byteorder, signed=True)
 
@@ -127,11 +131,11 @@ class _Numbering:
         if i.index is not None:
             text.append(self.index(i.index))
         if i.literal is not None:
-            if _is_baked(i.literal):
+            if is_baked(i.literal):
                 text.append(i.literal.data.hex())
             else:
                 self.literal_slots[number] = len(self.literals)
-                self.literals.append(_bits(i.literal))
+                self.literals.append(literal_bits(i.literal))
         if i.kind in ("inside", "bounds", "reduced"):
             text.append(f"{self.integer(i.low)},{self.integer(i.high)}")
         if i.error >= 0:
@@ -142,7 +146,7 @@ class _Numbering:
 def form_of(nest: Nest) -> Form:
     """The form of a nest; decides how its loops use vectors."""
     numbering = _Numbering()
-    strategy, vector_loop = _strategy(nest)
+    strategy, vector_loop = strategy_of(nest)
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
     lines += [numbering.integer(n) for n in nest.extents]
@@ -169,7 +173,7 @@ def form_of(nest: Nest) -> Form:
     )
 
 
-def _strategy(nest: Nest) -> tuple[str, int | None]:
+def strategy_of(nest: Nest) -> tuple[str, int | None]:
     """How a nest is vectorized, and along which loop; results do not depend on it."""
     count = len(nest.extents)
     if nest.scan is not None:

@@ -19,6 +19,7 @@ __all__ = [
     "load_row",
     "load_strided",
     "prefetch",
+    "shuffle",
     "store",
     "store_lanes",
     "store_row",
@@ -102,10 +103,11 @@ def _wide(h: LLVMHandler, mask: Any) -> Any:
     if mask is None:
         return None
     places = [k // 2 for k in range(2 * h.width)]
-    return _shuffle(h, mask, mask, places)
+    return shuffle(h, mask, mask, places)
 
 
-def _shuffle(h: LLVMHandler, x: Any, y: Any, places: list[int]) -> Any:
+def shuffle(h: LLVMHandler, x: Any, y: Any, places: list[int]) -> Any:
+    """Lanes of two vectors by number, those of ``y`` after those of ``x``."""
     mask = ir.Constant(ir.VectorType(I32, len(places)), [I32(p) for p in places])
     return h.builder.shuffle_vector(x, y, mask)
 
@@ -145,7 +147,7 @@ def load_row(h: LLVMHandler, place: Any, dtype: DType, mask: Any) -> Element:
         typ = llvm_type(real, 2 * h.width)
         both = _masked_load(h, place, typ, real.itemsize, _wide(h, mask))
         return tuple(
-            Typed(_shuffle(h, both, both, [2 * k + part for k in range(h.width)]), real)
+            Typed(shuffle(h, both, both, [2 * k + part for k in range(h.width)]), real)
             for part in (0, 1)
         )
     value = _masked_load(h, place, memory_type(dtype, h.width), dtype.itemsize, mask)
@@ -167,7 +169,7 @@ def store_row(h: LLVMHandler, place: Any, x: Element, mask: Any, full: Any = Non
         return
     if type(x) is tuple:
         n = h.width
-        both = _shuffle(h, x[0].value, x[1].value, [k // 2 + (k % 2) * n for k in range(2 * n)])
+        both = shuffle(h, x[0].value, x[1].value, [k // 2 + (k % 2) * n for k in range(2 * n)])
         _masked_store(h, place, both, x[0].dtype.itemsize, _wide(h, mask))
         return
     _masked_store(h, place, _to_memory(h, x), x.dtype.itemsize, mask)
@@ -293,7 +295,7 @@ def _spaced(h: LLVMHandler, place: Any, stride: Any) -> Any:
     zeros = [0] * h.width
 
     def spread(x: Any) -> Any:
-        return _shuffle(h, b.insert_element(undefined, x, I32(0)), undefined, zeros)
+        return shuffle(h, b.insert_element(undefined, x, I32(0)), undefined, zeros)
 
     lanes = ir.Constant(typ, [I64(k) for k in range(h.width)])
     return b.add(spread(place), b.mul(spread(stride), lanes))

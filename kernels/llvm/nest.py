@@ -26,20 +26,22 @@ from ...fusion.loops import Instruction
 from ...fusion.realize import weight_of
 from ...ir.dtypes import int64
 from .addressing import LANE_NUMBERS, Addressing, Scope
-from .form import BAKED, WIDTH, crossing_loop
+from .crossing import emit_strips
+from .form import BAKED, WIDTH
 from .handler import LLVMHandler, Typed
 from .loops import counted_loop
 from .memory import I64, POINTER
-from .outline import call_program, is_heavy
+from .outline import call_program, hidden, is_heavy
 
 __all__ = ["NestEmitter"]
 
 LIGHT = 24  # operations of a body that may stand twice, in reductions thrice
-STRIP = 512  # as many cache lines as the first-level cache holds
 
 
 class NestEmitter(Addressing):
     """Emits the function of one form; subclasses of the problem live in :mod:`.reduce`."""
+
+    hides_counters = False  # from LLVM's search for better addresses, see :mod:`.outline`
 
     # -- loops ----------------------------------------------------------------------------------
 
@@ -51,8 +53,8 @@ class NestEmitter(Addressing):
         """The scope of the body of ``loop``: every index sum gets its term of that loop."""
         inner = Scope(scope)
         b = self.builder
-        if __import__("os").environ.get("OPQ") == "1":
-            i = b.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [i], False)
+        if self.hides_counters:
+            i = hidden(b, i)
         for expression in self.expressions:
             coefficient = 0
             for atom, c in expression.terms:
@@ -91,8 +93,8 @@ class NestEmitter(Addressing):
 
     def bounds(self, loop: int) -> tuple[Any, Any]:
         """First and one-past-last iteration: the call's share of loop 0, all of the others."""
-        if self.strip is not None and self.strip[0] == loop:
-            return self.strip[1]
+        if loop in self.limits:
+            return self.limits[loop]
         if loop == 0:
             return self.low, self.high
         return I64(0), self.integer(self.nest.extents[loop])
@@ -190,34 +192,11 @@ class NestEmitter(Addressing):
         """Emit the function of a nest without reductions."""
         order = list(range(len(self.nest.extents)))
         if self.form.strategy == "strips":
-            self._in_strips(order)
+            emit_strips(self, order)
         else:
-            self.descend(order, 0, Scope(), frozenset(), self._leaf)
+            self.descend(order, 0, Scope(), frozenset(), self.leaf)
         self.builder.ret_void()
         return self.function
-
-    def _in_strips(self, order: list[int]) -> None:
-        """The vector loop in strips around the crossing loop.
-
-        A transpose reads ``STRIP`` cache lines along one loop and uses each up in the next eight
-        iterations of the other, while it writes long runs.
-        """
-        across, along = crossing_loop(self.nest), self.form.vector_loop
-        assert across is not None
-        assert along is not None
-        rest = [loop for loop in order if loop not in (across, along)]
-        b = self.builder
-
-        def strips(scope: Scope) -> None:
-            start, stop = self.bounds(along)
-            with self.loop(start, stop, STRIP) as first:
-                end = b.add(first, I64(STRIP))
-                end = b.select(b.icmp_signed("<", end, stop), end, stop)
-                self.strip = along, (first, end)
-                self.descend([across, along], 0, scope, frozenset(rest), self._leaf)
-                self.strip = None
-
-        self.descend(rest, 0, Scope(), frozenset(), strips)
 
     def descend(
         self,
@@ -262,7 +241,8 @@ class NestEmitter(Addressing):
             with self.loop(start, stop, WIDTH) as i:
                 body(i, stop)
 
-    def _leaf(self, scope: Scope) -> None:
+    def leaf(self, scope: Scope) -> None:
+        """Carry out the stores, in the innermost body."""
         wide = self.form.vector_loop is not None
         for s in self.nest.stores:
             self.store(s, scope, wide)

@@ -57,7 +57,7 @@ def test_values_without_a_buffer_are_where_they_are_read():
 def test_nests_of_one_tile():
     lines = explain(softmax, "max", "exp", M)
     assert lines[2] == (
-        "in one tile, step 0: 64 of 64 rows at a time pass through both nests, in the cache. "
+        "in one tile, step 0: 16 of 64 rows at a time pass through both nests, in the cache. "
         "Not one nest:"
     )
     assert lines[3:] == [

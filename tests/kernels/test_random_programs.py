@@ -118,7 +118,7 @@ def test_steps_cut_into_the_smallest_pieces(program):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(work, "WORTHWHILE", 0.0)
         patch.setattr(work, "SMALLEST", 1e-6)
-        patch.setattr(tiles, "SCRATCH", 2048)
+        patch.setattr(tiles, "CHUNK", 2048)
         plan = compile_graph(program.graph)
         for threads in (1, 3):
             got = run_guarded(plan, arguments, threads, at_end=threads == 1)

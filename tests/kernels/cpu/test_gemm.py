@@ -13,11 +13,11 @@ from tilegrad.fusion.loops import MatMul, Strided
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import as_dtype
 from tilegrad.ir.ops.shape import transpose
-from tilegrad.kernels.cpu import gemm
+from tilegrad.kernels.cpu import gemm, microkernels, registers
 from tilegrad.kernels.cpu.blas import panels
 
 pytestmark = pytest.mark.skipif(
-    not gemm.has_product(as_dtype("f8")), reason="no fused multiply-add: products are BLAS's"
+    not registers.has_product(as_dtype("f8")), reason="no fused multiply-add: products are BLAS's"
 )
 
 DTYPES = ["f4", "f8"]
@@ -48,9 +48,9 @@ def reference(x, y):
     """The order of sums, written from its text: chains in blocks of DEPTH, blocks added in turn."""
     result = np.zeros((x.shape[0], y.shape[1]), x.dtype)
     for i, j in np.ndindex(result.shape):
-        for start in range(0, x.shape[1], gemm.DEPTH):
+        for start in range(0, x.shape[1], microkernels.DEPTH):
             chain = x.dtype.type(0)
-            for k in range(start, min(start + gemm.DEPTH, x.shape[1])):
+            for k in range(start, min(start + microkernels.DEPTH, x.shape[1])):
                 chain = fused(x[i, k], y[k, j], chain)
             result[i, j] = chain if start == 0 else result[i, j] + chain
     return result
@@ -97,11 +97,13 @@ def test_an_element_does_not_depend_on_its_neighbours(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_narrower_vectors_have_the_same_bits(monkeypatch, bits, dtype):
     """The code for other processors, as far as this one can run it."""
-    cases = [(draw((m, k), dtype), draw((k, n), dtype, 1)) for m, k, n in ((5, 9, 7), (70, 520, 90))]
+    cases = [
+        (draw((m, k), dtype), draw((k, n), dtype, 1)) for m, k, n in ((5, 9, 7), (70, 520, 90))
+    ]
     expected = [(run(ops.matmul, x, y), run(product_of_transposes, x, y)) for x, y in cases]
     from tilegrad.kernels import machine
 
-    monkeypatch.setattr(gemm, "_vector_bits", lambda: bits)
+    monkeypatch.setattr(registers, "_vector_bits", lambda: bits)
     monkeypatch.setattr(machine, "_CACHE", {})  # else the code of wide vectors is found
     for (x, y), (plain, turned) in zip(cases, expected, strict=True):
         same(run(ops.matmul, x, y), plain)

@@ -1,0 +1,129 @@
+"""Which regions become lane programs.
+
+A region whose values are few a lane runs in registers (:mod:`.lane_code`). A batch axis that no op
+of its bodies mixes, as ``vmap`` makes it, becomes lanes: they run side by side in vectors and
+threads, each with its own number of trips. All other regions have their loops driven from outside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ir.graph import Node, Op, Value
+from ..ir.types import GROWING
+from .lane_code import LaneProgram, Repeat, Scalar
+from .lane_ops import constant_operand
+from .lane_regions import Explosion
+from .lane_values import Memory, Operand
+from .lane_writer import Refusal
+from .realize import weight_of
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+__all__ = ["lane_program", "work"]
+
+MOST_CODE = 6000  # scalars of a program, expensive ones counted five times
+STATE = 32  # carries of more elements are better spread over lanes
+
+
+def lane_program(node: Node, lowering: Lowering) -> LaneProgram | None:
+    """The lane program of a region, None if it is not one."""
+    if any(t.shape[:1] == (GROWING,) for t in (*node.types, *(x.type for x in node.inputs))):
+        return None
+    errors = len(lowering.errors)
+    for lanes, eager in _attempts(node):
+        try:
+            return _explode(node, lowering, lanes, eager)
+        except Refusal:
+            del lowering.errors[errors:]
+    return None
+
+
+def _attempts(node: Node) -> list[tuple[int | None, bool]]:
+    """Extents to try as lanes, and whether to take every axis of that extent for the lanes'."""
+    own = _own_trips(node)
+    if own:
+        return [] if len(own) > 1 or not own[0] else [(own[0], True), (own[0], False)]
+    types = _state(node)
+    leading = [t.shape[0] for t in types if t.shape and t.shape[0] > 1]
+    wide = [(n, eager) for n in dict.fromkeys(sorted(leading)[::-1]) for eager in (True, False)]
+    state = sum(t.size for t in types)
+    return [*wide[:2], (None, False)] if state > STATE else [(None, False), *wide[:2]]
+
+
+def _own_trips(node: Node) -> tuple[int, ...]:
+    if node.op.name == "while":
+        shape: tuple[int, ...] = node.param("cond").outputs[0].shape
+        return shape
+    return node.inputs[0].shape if node.op.name == "loop" and node.param("length") is None else ()
+
+
+def _state(node: Node) -> list[object]:
+    """Types of what passes from iteration to iteration."""
+    count = len(node.types) if node.op.name == "cond" else node.param("carries")
+    return list(node.types[:count])
+
+
+def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> LaneProgram:
+    e = Explosion(lowering, lanes, eager)
+    operands = [_operand(e, x, lowering) for x in node.inputs]
+    targets = [_memory(v, lowering) for v in node.outputs]
+    first = len(node.types)
+    if node.op.name != "cond":
+        first = node.param("carries") + (node.op.name == "while")
+    results = e.region(node, operands, targets[first:])
+    for x, target in zip(results[:first], targets, strict=False):
+        e.store(x, target, None)
+    used = e.w.used()
+    code = sum(5 if _is_heavy(e.w.scalars[n]) else 1 for n in used)
+    if code > MOST_CODE:
+        raise Refusal(f"{code} scalar operations")
+    return LaneProgram(
+        node.op.name,
+        1 if lanes is None else lanes,
+        lanes is not None,
+        tuple(e.w.scalars),
+        tuple(e.w.varying),
+        used,
+        e.w.root,
+    )
+
+
+def _is_heavy(x: Scalar) -> bool:
+    return x.op is not None and weight_of(x.op) >= 20
+
+
+def _operand(e: Explosion, v: Value, lowering: Lowering) -> Operand:
+    if v.node.op.name == "constant":
+        return constant_operand(e, v.node)
+    return _memory(v, lowering)
+
+
+def _memory(v: Value, lowering: Lowering) -> Memory:
+    return Memory(lowering.buffer(v), v.dtype, v.shape, lowering.strides(v))
+
+
+def work(program: LaneProgram) -> float:
+    """Operations of one lane, as a guess where trips are not known."""
+    total = 0.0
+    stack = [(program.root, 1.0)]
+    while stack:
+        block, times = stack.pop()
+        for item in block.items:
+            if isinstance(item, int):
+                if item in program.used:
+                    op = program.scalars[item].op
+                    total += times * (1.0 if op is None else max(_weight(op), 1))
+            elif isinstance(item, Repeat):
+                inner = times * max(item.guess, 1)
+                stack.append((item.body, inner))
+                if item.test is not None:
+                    stack.append((item.test, inner))
+            else:
+                stack.extend((b, times) for b in getattr(item, "blocks", ()))
+    return total
+
+
+def _weight(op: Op) -> int:
+    return weight_of(op) if op.kind == "elementwise" else 1

@@ -1,0 +1,90 @@
+"""The form of a lane program: what its code depends on, and what its frame holds.
+
+As for nests (:mod:`.form`): buffers are numbered by first use, integers above ``BAKED`` (trips,
+strides, offsets) and constants that are not simple are words of the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...fusion.lane_code import LaneProgram
+from ...ir.graph import Literal, Op
+from .form import BAKED, is_baked, literal_bits
+
+__all__ = ["LaneForm", "lane_form"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneForm:
+    """A lane program with its numbering; fields as those of :class:`~.form.Form`."""
+
+    program: LaneProgram
+    key: str
+    buffers: tuple[int, ...]
+    parameters: tuple[int, ...]
+    literals: tuple[int, ...]
+    literal_slots: dict[int, int]
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        return (*self.buffers, *self.parameters, *self.literals)
+
+    def slot(self, value: int) -> int | None:
+        """Frame position of an integer, None when it is baked in."""
+        if abs(value) <= BAKED:
+            return None
+        return len(self.buffers) + self.parameters.index(value)
+
+    def literal_slot(self, number: int) -> int | None:
+        """Frame position of the constant that is scalar ``number``; None: baked in."""
+        found = self.literal_slots.get(number)
+        return None if found is None else len(self.buffers) + len(self.parameters) + found
+
+    def ops(self) -> Iterator[Op]:
+        """The ops whose programs are part of the code."""
+        for number in sorted(self.program.used):
+            op = self.program.scalars[number].op
+            if op is not None:
+                yield op
+
+
+class _Numbering:
+    def __init__(self) -> None:
+        self.buffers: dict[int, int] = {}
+        self.parameters: dict[int, int] = {}
+        self.literals: list[int] = []
+        self.literal_slots: dict[int, int] = {}
+
+    def buffer(self, number: int) -> str:
+        return f"b{self.buffers.setdefault(number, len(self.buffers))}"
+
+    def integer(self, value: int) -> str:
+        if abs(value) <= BAKED:
+            return str(value)
+        return f"p{self.parameters.setdefault(value, len(self.parameters))}"
+
+    def error(self, number: int) -> str:
+        return self.integer(number + BAKED + 1)
+
+    def literal(self, number: int, literal: Literal) -> str:
+        if is_baked(literal):
+            return literal.data.hex()
+        self.literal_slots[number] = len(self.literals)
+        self.literals.append(literal_bits(literal))
+        return "frame"
+
+
+def lane_form(program: LaneProgram) -> LaneForm:
+    """The form of a lane program."""
+    numbering = _Numbering()
+    lines = [f"lane program, lanes {program.lanes}", *program.spelled(numbering)]
+    return LaneForm(
+        program,
+        "\n".join(lines),
+        tuple(numbering.buffers),
+        tuple(numbering.parameters),
+        tuple(numbering.literals),
+        numbering.literal_slots,
+    )

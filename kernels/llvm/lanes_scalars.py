@@ -1,0 +1,318 @@
+"""Scalars of lane programs in LLVM: one value where all lanes agree, else a vector of lanes.
+
+What a mask leaves out is computed like the rest, but it reads no memory, writes none and reports no
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ...fusion.lane_code import LaneStore, Repeat, Scalar
+from ...fusion.loops import Reduction
+from ...ir.dtypes import DType, int64
+from .addressing import LANE_NUMBERS, SIGNATURE
+from .form import BAKED, LANES, WIDTH
+from .handler import LLVMHandler, Typed, llvm_type
+from .lanes_form import LaneForm
+from .memory import (
+    I64,
+    POINTER,
+    address,
+    load,
+    load_lanes,
+    load_row,
+    load_strided,
+    store,
+    store_lanes,
+    store_row,
+    store_strided,
+)
+from .monoids import State, monoid_of
+from .outline import call_program, is_heavy
+
+__all__ = ["LaneScalars", "parts_of", "whole_of"]
+
+BIT = ir.IntType(1)
+
+
+class LaneScalars:
+    """What the code of a lane program does but for its control flow."""
+
+    def __init__(self, module: Any, name: str, form: LaneForm, outline: bool = False) -> None:
+        self.form, self.program = form, form.program
+        self.scalars, self.varying, self.used = (
+            form.program.scalars,
+            form.program.varying,
+            form.program.used,
+        )
+        self.outline = outline
+        self.function = ir.Function(module, SIGNATURE, name)
+        self.function.linkage = "internal"
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.buffers, self.frame, self.low, self.high = self.function.args
+        self.scalar = LLVMHandler(self.builder, 1)
+        self.vector = LLVMHandler(self.builder, WIDTH)
+        self.values: dict[int, Any] = {}
+        self.spread: dict[int, Any] = {}  # values for all lanes, as vectors
+        self.mask: Any = None  # lanes that count; None: all
+        self.full: Any = None  # i1: whether these are all, where that is known
+        self.lane: Any = None  # number of the first lane
+        self._integers: dict[int, Any] = {}
+        self.error_place = self._load_word(self.buffers, 0)
+        self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
+        for value in form.parameters:
+            self._integers[value] = self._load_word(self.frame, form.slot(value) or 0)
+        self._literals = {
+            n: self._frame_literal(form.literal_slot(n) or 0, self.scalars[n].dtype)
+            for n in form.literal_slots
+        }
+        self._meets_lanes = self._uniform_operands()
+
+    # -- words of the call ----------------------------------------------------------------------
+
+    def _load_word(self, base: Any, k: Any) -> Any:
+        at = I64(k) if isinstance(k, int) else k
+        return self.builder.load(self.builder.gep(base, [at], source_etype=I64), typ=I64)
+
+    def _base(self, k: int) -> Any:
+        number = self.builder.add(self._load_word(self.frame, k), I64(1))
+        return self._load_word(self.buffers, number)
+
+    def _frame_literal(self, slot: int, dtype: DType) -> Typed:
+        b = self.builder
+        word = self._load_word(self.frame, slot)
+        if dtype.bits < 64:
+            word = b.trunc(word, ir.IntType(dtype.bits))
+        return Typed(b.bitcast(word, llvm_type(dtype, 1)) if dtype.is_floating else word, dtype)
+
+    def integer(self, value: int) -> Any:
+        """An integer of the program as an i64: a constant, or a word of the frame."""
+        found = self._integers.get(value)
+        if found is None:
+            assert abs(value) <= BAKED, f"{value} is not a parameter of the form"
+            found = self._integers[value] = I64(value)
+        return found
+
+    # -- scalars and vectors --------------------------------------------------------------------
+
+    def _uniform_operands(self) -> set[int]:
+        """Scalars that are the same in all lanes and meet some that are not."""
+        found: set[int] = set()
+        for number in self.used:
+            if self.varying[number] and self.scalars[number].kind != "load":
+                found.update(a for a in self.scalars[number].args if not self.varying[a])
+        for block in self.program.blocks():
+            for item in block.items:
+                if isinstance(item, Repeat) and item.own_trips:
+                    found.update({item.holds, item.count} - {None, -1})
+        return {n for n in found if not self.varying[n]}
+
+    def define(self, number: int, value: Any) -> None:
+        """Give a scalar its value, here and in all that follows."""
+        self.values[number] = value
+        if number in self._meets_lanes:
+            self.spread[number] = self.as_vector(value)
+
+    def splat(self, x: Typed) -> Typed:
+        b = self.builder
+        typ = llvm_type(x.dtype, WIDTH)
+        first = b.insert_element(ir.Constant(typ, ir.Undefined), x.value, I64(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+        return Typed(b.shuffle_vector(first, ir.Constant(typ, ir.Undefined), zeros), x.dtype)
+
+    def as_vector(self, x: Any) -> Any:
+        if not isinstance(x, Typed):
+            return tuple(self.as_vector(part) for part in x)
+        return x if isinstance(x.value.type, ir.VectorType) else self.splat(x)
+
+    def operand(self, number: int, wide: bool) -> Any:
+        """A scalar; ``wide``: as a vector."""
+        value = self.values[number]
+        if not wide or self.varying[number]:
+            return value
+        found = self.spread.get(number)
+        return self.as_vector(value) if found is None else found
+
+    def any(self, flags: Any) -> Any:
+        """Whether an i1 vector has a set lane, as an i1."""
+        lanes = self.builder.bitcast(flags, ir.IntType(WIDTH))
+        return self.builder.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
+
+    # -- instructions ---------------------------------------------------------------------------
+
+    def compute(self, number: int) -> Any:
+        """The value of an instruction, emitted into the current block."""
+        x, wide = self.scalars[number], self.varying[number]
+        h = self.vector if wide else self.scalar
+        if x.kind == "const":
+            return self._const(number, x)
+        if x.kind == "lane":
+            first = self.splat(Typed(self.lane, int64))
+            return Typed(self.builder.add(first.value, LANE_NUMBERS), int64)
+        if x.kind == "load":
+            return self._load(x, wide)
+        args = [self.operand(a, wide) for a in x.args]
+        if x.kind == "bounds":
+            return self._position(x, h, args[0], wide)
+        if x.kind == "reduce":
+            return self._reduce(h, x, args)
+        assert x.op is not None
+        params = dict(x.params)
+        if x.error >= 0:
+            assert x.op.check is not None
+            bad = x.op.check(h, *args, **params)
+            if bad is not None:
+                self.report(x.error, bad, None, wide)
+        pairs = any(not isinstance(a, Typed) for a in args)
+        if self.outline and not pairs and not x.dtype.is_complex and is_heavy(x.op):
+            return call_program(h, x.op, args, params, x.dtype)
+        program = x.op.complex_scalar if pairs else x.op.scalar
+        return program(h, *args, **params)  # type: ignore[misc]
+
+    def _const(self, number: int, x: Scalar) -> Any:
+        found = self._literals.get(number)
+        if found is not None:
+            return found
+        assert x.literal is not None
+        value, h = x.literal.item(), self.scalar
+        if x.dtype.is_complex:
+            return h.const(value.real, x.dtype.real), h.const(value.imag, x.dtype.real)
+        return h.const(value, x.dtype)
+
+    def _reduce(self, h: LLVMHandler, x: Scalar, args: Sequence[Any]) -> Any:
+        """A few elements in the order of numerics 7: element k in lane k % 16, then halves.
+
+        Merging with the identity once more changes nothing, so lanes without elements are left
+        out, unless a complex product could turn an infinity into NaN.
+        """
+        assert x.op is not None
+        assert x.accumulator is not None
+        source = self.scalars[x.args[0]].dtype
+        monoid = monoid_of(Reduction(x.op.name, 0, x.accumulator, x.dtype), source)
+        pairs = zip(monoid.identity(), monoid.parts, strict=True)
+        nothing: State = tuple(h.const(value, part) for value, part in pairs)
+        whole = x.op.name == "prod" and x.accumulator.is_complex
+        lanes: list[State | None] = [nothing if whole else None] * LANES
+        for k, element in enumerate(args):
+            state = monoid.element(h, element, h.const(k, int64))
+            before = lanes[k % LANES]
+            lanes[k % LANES] = monoid.merge(h, nothing if before is None else before, state)
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            merged = []
+            for low, high in zip(lanes[:half], lanes[half:], strict=True):
+                both = low is not None and high is not None
+                merged.append(monoid.merge(h, low, high) if both else low)
+            lanes = merged
+        return monoid.finish(h, lanes[0])
+
+    # -- run-time checks ------------------------------------------------------------------------
+
+    def _position(self, x: Scalar, h: LLVMHandler, index: Typed, wide: bool) -> Typed:
+        extent = Typed(self.integer(x.high), int64)
+        if wide:
+            extent = self.splat(extent)
+        zero = h.const(0, int64)
+        place = h.select(h.lt(index, zero), h.add(index, extent), index)
+        bad = h.or_(h.lt(place, zero), h.ge(place, extent))
+        self.report(x.error, bad, index, wide)
+        return h.select(bad, zero, place)
+
+    def report(self, error: int, bad: Typed, value: Typed | None, wide: bool) -> None:
+        """Write ``value << 16 | error number`` where a lane that counts is bad."""
+        b = self.builder
+        flag, lanes = bad.value, None
+        if wide:
+            if self.mask is not None:
+                flag = b.and_(flag, self.mask)
+            lanes = b.bitcast(flag, ir.IntType(WIDTH))
+            flag = b.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
+        with b.if_then(flag, likely=False):
+            code = self.integer(error + BAKED + 1)
+            if value is not None:
+                shown = value.value
+                if wide:
+                    lane = b.cttz(lanes, ir.Constant(BIT, 0))
+                    shown = b.extract_element(shown, b.zext(lane, I64))
+                code = b.or_(b.shl(shown, I64(16)), code)
+            b.store(code, b.inttoptr(self.error_place, POINTER))
+
+    def failed(self) -> Any:
+        """Whether an error was reported, by whomever, as an i1."""
+        b = self.builder
+        word = b.load(b.inttoptr(self.error_place, POINTER), typ=I64)
+        return b.icmp_unsigned("!=", word, I64(0))
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def _offset(self, x: Scalar | LaneStore) -> Any:
+        """The element of the first lane, without what differs from lane to lane."""
+        b = self.builder
+        total = self.integer(x.offset)
+        if x.lane_stride:
+            total = b.add(total, b.mul(self.lane, self.integer(x.lane_stride)))
+        for a, stride in zip(x.args, x.strides, strict=True):
+            if not self.varying[a]:
+                total = b.add(total, b.mul(self.values[a].value, self.integer(stride)))
+        return total
+
+    def _places(self, x: Scalar | LaneStore, base: Any, size: int) -> Any:
+        """The address of each lane's element."""
+        b = self.builder
+        total = self.splat(Typed(self._offset(x), int64)).value
+        if x.lane_stride:
+            stride = self.splat(Typed(self.integer(x.lane_stride), int64))
+            total = b.add(total, b.mul(stride.value, LANE_NUMBERS))
+        for a, stride in zip(x.args, x.strides, strict=True):
+            if self.varying[a]:
+                factor = self.splat(Typed(self.integer(stride), int64))
+                total = b.add(total, b.mul(self.values[a].value, factor.value))
+        if size > 1:
+            total = b.mul(total, self.vector.const(size, int64).value)
+        return b.add(self.splat(Typed(base, int64)).value, total)
+
+    def _load(self, x: Scalar, wide: bool) -> Any:
+        base, size = self._bases[x.buffer], x.dtype.itemsize
+        if not wide:
+            return load(self.scalar, address(self.builder, base, self._offset(x), size), x.dtype)
+        if any(self.varying[a] for a in x.args):
+            return load_lanes(self.vector, self._places(x, base, size), x.dtype, self.mask)
+        place = address(self.builder, base, self._offset(x), size)
+        if x.lane_stride == 1:
+            return load_row(self.vector, place, x.dtype, self.mask)
+        pitch = self.builder.mul(self.integer(x.lane_stride), I64(size))
+        return load_strided(self.vector, place, pitch, x.dtype, self.mask)
+
+    def store(self, s: LaneStore) -> None:
+        """Carry out a store in the current block."""
+        dtype = self.scalars[s.value].dtype
+        base, size = self._bases[s.buffer], dtype.itemsize
+        value = self.values[s.value]
+        if not s.lane_stride:
+            assert not self.varying[s.value]
+            store(self.scalar, address(self.builder, base, self._offset(s), size), value)
+            return
+        value = self.as_vector(value)
+        if any(self.varying[a] for a in s.args):
+            store_lanes(self.vector, self._places(s, base, size), value, self.mask)
+            return
+        place = address(self.builder, base, self._offset(s), size)
+        if s.lane_stride == 1:
+            store_row(self.vector, place, value, self.mask, self.full)
+            return
+        pitch = self.builder.mul(self.integer(s.lane_stride), I64(size))
+        store_strided(self.vector, place, pitch, value, self.mask)
+
+
+def parts_of(value: Any) -> list[Typed]:
+    """A value as its real parts."""
+    return [value] if isinstance(value, Typed) else list(value)
+
+
+def whole_of(parts: Sequence[Typed], like: Any) -> Any:
+    """Real parts as a value like ``like``."""
+    return parts[0] if isinstance(like, Typed) else tuple(parts)
