@@ -61,6 +61,7 @@ from .ir.dtypes import (
 from .ir.errors import (
     CheckError,
     ConvergenceError,
+    DeletedError,
     DTypeError,
     RetraceWarning,
     ShapeError,
@@ -81,6 +82,7 @@ __all__ = [
     "ConvergenceError",
     "DType",
     "DTypeError",
+    "DeletedError",
     "RetraceWarning",
     "ShapeDtype",
     "ShapeError",

@@ -140,7 +140,7 @@ class Recompute(Rule):
         kept = checkpoint_call(body.inputs, saved, node.inputs, held, self)
         stand_ins = [input_node(x.type, f"saved{k}") for k, x in enumerate(saved)]
         results = substitute(dots, dict(zip(saved, [n.out for n in stand_ins], strict=True)))
-        results, uses, which = _one_a_use(results, inputs)
+        uses, which = inputs, range(len(inputs))
         given = [t for t in tangents if t is not None]
         moved = [given[k] for k in which]
         pushed = iter(
@@ -215,18 +215,18 @@ def _one_a_use(
 
     renewed: dict[Value, Value] = {}
     order = toposort(outputs, stop=inputs)
-    counts: list[int] = []
+    ends = [0]
     for node in order:
         new = rebuild(node, [use(x) for x in node.inputs])
-        counts.append(len(copies))
+        ends.append(len(copies))
         if new is not node:
             renewed.update(zip(node.outputs, new.outputs, strict=True))
     inner = len(copies)
     results = tuple([use(x) for x in outputs])
     # Results first, then the nodes from the last to the first, operands of one in their order.
     ranked = list(range(inner, len(copies)))
-    for start, stop in zip(reversed([0, *counts[:-1]]), reversed(counts), strict=True):
-        ranked += range(start, stop)
+    for k in reversed(range(len(order))):
+        ranked += range(ends[k], ends[k + 1])
     return results, [copies[k] for k in ranked], [which[k] for k in ranked]
 
 

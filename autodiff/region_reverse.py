@@ -25,6 +25,7 @@ from ..ir.ops.regions import COND, LOOP, Loop, While, strong
 from ..ir.ops.shape import broadcast
 from ..ir.rewrite import substitute
 from ..ir.types import GROWING, TensorType
+from .region_segments import segmented, segments_of
 from .rematerialize import partition
 from .reverse import linear_nodes, transpose
 
@@ -113,6 +114,7 @@ class _Split:
         graph: Graph, linear: Sequence[bool], outputs: Sequence[bool], given: Sequence[Node]
     ) -> _Split:
         """``given`` inputs are at hand in the linear half, at no cost."""
+        graph = _separated(graph, linear)
         starts = [x.out for x, on in zip(graph.inputs, linear, strict=True) if on]
         ends = [y for y, on in zip(graph.outputs, outputs, strict=True) if on]
         known = [y for y, on in zip(graph.outputs, outputs, strict=True) if not on]
@@ -136,6 +138,98 @@ class _Split:
         starts = [x.out for x, on in zip(self.graph.inputs, self.linear, strict=True) if on]
         found = iter(transpose([y for y, _ in ends], starts, [c for _, c in ends]))
         return [next(found) if on else None for on in self.linear]
+
+
+def _separated(graph: Graph, linear: Sequence[bool]) -> Graph:
+    """``graph`` with the known results of mixed regions computed by regions that are known whole.
+
+    Otherwise the known half would wait for the linear inputs.
+    """
+    reach: dict[Node, list[bool]] = {
+        x: [True] for x, on in zip(graph.inputs, linear, strict=True) if on
+    }
+    renewed: dict[Value, Value] = {}
+    for node in graph.nodes():
+        flags = [x.node in reach and reach[x.node][x.index] for x in node.inputs]
+        if True not in flags:
+            continue
+        if node.op.kind != "region":
+            reach[node] = [t.dtype.is_inexact for t in node.types]
+            continue
+        reach[node] = linear_results(node, flags)
+        if not all(reach[node]):
+            known = iter(_known_region(node, flags).outputs)
+            renewed.update(
+                {x: next(known) for x, on in zip(node.outputs, reach[node], strict=True) if not on}
+            )
+    if not renewed:
+        return graph
+    return Graph(graph.inputs, substitute(graph.outputs, renewed), graph.name)
+
+
+def _known_region(node: Node, linear: Sequence[bool]) -> Node:
+    """The region without its linear operands and results."""
+    results = linear_results(node, linear)
+    if node.op is COND:
+        flags = linear[1:]
+        branches = []
+        for branch in node.param("branches"):
+            split = _separated(branch, flags)
+            outputs = _unflagged(split.outputs, results)
+            branches.append(Graph(_unflagged(split.inputs, flags), outputs, split.name))
+        operands = _unflagged(node.inputs, linear)
+        return make_node(COND, operands, branches=tuple(branches))
+    if node.op is LOOP:
+        loop = Loop.of(node)
+        first = 0 if loop.count is None else 1
+        flags, found = _settled(
+            loop.body, [False, *linear[first:]], len(loop.consts), len(loop.init)
+        )
+        return _known_loop(loop, flags, found).node()
+    open_loop = While.of(node)
+    flags, found = _settled(
+        open_loop.body,
+        [False, *linear[len(open_loop.cond_consts) :]],
+        len(open_loop.body_consts),
+        len(open_loop.init),
+    )
+    return _known_while(open_loop, flags, found).node()
+
+
+def _known_body(body: Graph, flags: Sequence[bool], results: Sequence[bool]) -> Graph:
+    graph = _separated(body, flags)
+    return Graph(_unflagged(graph.inputs, flags), _unflagged(graph.outputs, results), graph.name)
+
+
+def _known_loop(loop: Loop, flags: Sequence[bool], results: Sequence[bool]) -> Loop:
+    at, carries = 1 + len(loop.consts), len(loop.init)
+    own = carries - loop.shared
+    carried = flags[at : at + carries]
+    return replace(
+        loop,
+        body=_known_body(loop.body, flags, results),
+        consts=_unflagged(loop.consts, flags[1:at]),
+        init=_unflagged(loop.init, carried),
+        xs=_unflagged(loop.xs, flags[at + carries :]),
+        shared=sum(not on for on in carried[own:]),
+    )
+
+
+def _known_while(loop: While, flags: Sequence[bool], results: Sequence[bool]) -> While:
+    at, tested = 1 + len(loop.body_consts), len(loop.cond_consts)
+    # The condition reads known carries alone.
+    kept = (*loop.cond.inputs[:tested], *_unflagged(loop.cond.inputs[tested:], flags[at:]))
+    return replace(
+        loop,
+        cond=Graph(kept, loop.cond.outputs, loop.cond.name),
+        body=_known_body(loop.body, flags, results),
+        body_consts=_unflagged(loop.body_consts, flags[1:at]),
+        init=_unflagged(loop.init, flags[at:]),
+    )
+
+
+def _recording(body: Graph, saved: Sequence[Value]) -> Graph:
+    return Graph(body.inputs, (*body.outputs, *saved), body.name)
 
 
 def transposed_region(
@@ -163,24 +257,43 @@ def _loop(
     at = 1 + consts
     given = [x for k, x in enumerate(inputs) if not flags[k] and not at <= k < at + carries]
     split = _Split.of(loop.body, flags, results, given)
+    known = _known_loop(loop, flags, results)
+    if loop.checkpoint is not None and loop.length:
+        pieces = segments_of(loop, known, split.saved)
+        if pieces is not None:
+            return _in_segments(loop, pieces, cotangents, linear)
     records: list[Value] = []
     if split.saved:
-        known = replace(
-            loop,
-            body=_known_half(split),
-            consts=_unflagged(loop.consts, flags[1:at]),
-            init=_unflagged(loop.init, flags[at : at + carries]),
-            xs=_unflagged(loop.xs, flags[at + carries :]),
-            shared=_unshared(loop, flags[at : at + carries]),
-        ).node()
-        records = list(known.outputs[-len(split.saved) :])
+        recording = replace(known, body=_recording(known.body, split.saved)).node()
+        records = list(recording.outputs[-len(split.saved) :])
     return [None] * first + _Backward(loop, split, cotangents).run(records)
 
 
-def _unshared(loop: Loop, flags: Sequence[bool]) -> int:
-    """How many of the known carries are shared."""
-    own = len(loop.init) - loop.shared
-    return sum(not on for on in flags[own:])
+def _in_segments(
+    loop: Loop,
+    pieces: Sequence[tuple[int, ...]],
+    cotangents: Sequence[Value | None],
+    linear: Sequence[bool],
+) -> list[Value | None]:
+    """The cotangents of a loop written as loops of loops: the inner ones run again."""
+    operands = [*loop.consts, *loop.init, *loop.xs]
+    stand_ins = [
+        _input(x.type, "x").out if on else x for x, on in zip(operands, linear, strict=True)
+    ]
+    at, end = len(loop.consts), len(loop.consts) + len(loop.init)
+    nested = segmented(
+        replace(
+            loop,
+            consts=tuple(stand_ins[:at]),
+            init=tuple(stand_ins[at:end]),
+            xs=tuple(stand_ins[end:]),
+        ),
+        pieces,
+    )
+    given = [(y, c) for y, c in zip(nested, cotangents, strict=True) if c is not None]
+    starts = [x for x, on in zip(stand_ins, linear, strict=True) if on]
+    found = iter(transpose([y for y, _ in given], starts, [c for _, c in given]))
+    return [next(found) if on else None for on in linear]
 
 
 def _while(
@@ -192,18 +305,11 @@ def _while(
     at = 1 + consts
     given = [x for k, x in enumerate(loop.body.inputs[:at]) if not flags[k]]
     split = _Split.of(loop.body, flags, results, given)
-    carried = flags[at:]
-    # The condition reads known carries alone.
-    kept = (*loop.cond.inputs[:tested], *_unflagged(loop.cond.inputs[tested:], carried))
-    known = replace(
-        loop,
-        cond=Graph(kept, loop.cond.outputs, loop.cond.name),
-        body=_known_half(split),
-        body_consts=_unflagged(loop.body_consts, flags[1:at]),
-        init=_unflagged(loop.init, carried),
-    ).node()
-    records = list(known.outputs[len(known.types) - len(split.saved) :])
-    trips = Value(known, len(known.param("body").outputs[: known.param("carries")]))
+    known = _known_while(loop, flags, results)
+    recording = replace(known, body=_recording(known.body, split.saved)).node()
+    state = len(known.init)
+    records = list(recording.outputs[len(recording.types) - len(split.saved) :])
+    trips = Value(recording, state)
     counted = Loop(loop.body, loop.body_consts, loop.init, (), None, trips)
     # Neither the count of trips nor the condition has a cotangent.
     given_back = [*cotangents[:carries], *cotangents[carries + 1 :]]
@@ -212,13 +318,6 @@ def _while(
 
 def _unflagged(items: Sequence[_T], flags: Sequence[bool]) -> tuple[_T, ...]:
     return tuple([x for x, on in zip(items, flags, strict=True) if not on])
-
-
-def _known_half(split: _Split) -> Graph:
-    """The body without what is linear, recording what was chosen."""
-    graph = split.graph
-    outputs = (*_unflagged(graph.outputs, split.outputs), *split.saved)
-    return Graph(_unflagged(graph.inputs, split.linear), outputs, graph.name)
 
 
 class _Backward:

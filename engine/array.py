@@ -21,6 +21,7 @@ from ..ir.ops.leaves import DATA
 from ..ir.types import Shape, TensorType
 from . import realize
 from .basic_index import read
+from .donation import Donation, deleted_error
 from .operators import Operators
 from .protocols import NumPyProtocols
 from .realize import data_node, intern
@@ -66,6 +67,8 @@ class Array(Operators, NumPyProtocols):
         """The graph value; a realized array gets its ``data`` node at the first call."""
         node = self._node
         if node is None:
+            if self._buffer is None:
+                raise deleted_error(self._type, self._peers)
             node = self._node = Value(data_node(cast("Any", self._buffer), self._type), 0)
         return node
 
@@ -115,6 +118,15 @@ class Array(Operators, NumPyProtocols):
         return array
 
     # ----------------------------------------------------------------- looking at values
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its memory was given away (``jit(..., donate_argnums=)``)."""
+        return self._buffer is None and self._node is None
+
+    def _delete(self, donation: Donation) -> None:
+        self._buffer = self._node = None
+        self._peers = donation
 
     def _look(self, what: str) -> np.ndarray[Any, Any]:
         """The buffer, computed if need be; not for writing."""
@@ -224,6 +236,8 @@ class Array(Operators, NumPyProtocols):
         return bool((self == item).any())
 
     def __repr__(self) -> str:
+        if self.is_deleted:
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
         traced = realize.traced(self)
         if traced is not None:
             return f"Traced<{self._type}, {traced}>"
@@ -234,7 +248,9 @@ class Array(Operators, NumPyProtocols):
         return f"Array({body}{gap}{shape}dtype={self.dtype.name})"
 
     def __str__(self) -> str:
-        return repr(self) if realize.traced(self) is not None else str(self._look("str()"))
+        if self.is_deleted or realize.traced(self) is not None:
+            return repr(self)
+        return str(self._look("str()"))
 
     def __format__(self, spec: str) -> str:
         return format(self._scalar("format()") if spec else str(self), spec)

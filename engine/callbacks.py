@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,10 @@ class Callback(HostFunction):
     def mapping(self) -> str | None:
         return self.method
 
+    def of_many(self, size: int) -> Callback:
+        types = [TensorType((size, *t.shape), t.dtype) for t in self.types]
+        return replace(self, types=tuple(types))
+
     def __str__(self) -> str:
         return f"pure_callback({name_of(self.function)})"
 
@@ -127,19 +131,13 @@ class Callback(HostFunction):
         found = []
         for x, t, name in zip(leaves, self.types, names, strict=True):
             value = np.asarray(x)
-            if value.shape != t.shape and not self._is_batch_of(value, t):
+            if value.shape != t.shape:
                 self._fail(ShapeError, f"{name}: expected {t}, got {_shown(value)}")
             python = isinstance(x, bool | int | float | complex)
             if value.dtype != t.dtype.numpy and not python:
                 self._fail(DTypeError, f"{name}: expected {t}, got {_shown(value)}")
             found.append(value.astype(t.dtype.numpy, copy=False))
         return tuple(found)
-
-    def _is_batch_of(self, value: Any, t: TensorType) -> bool:
-        """Whether it was called for all examples: the node says how many there are."""
-        extra = value.ndim - t.ndim
-        one_for_all = self.method in ("expand_dims", "broadcast_all")
-        return one_for_all and extra > 0 and value.shape[extra:] == t.shape
 
     def _fail(self, kind: type[Exception], message: str) -> None:
         where = "" if self.location is None else f"\n  at {self.location}"

@@ -38,6 +38,9 @@ class Config:
         Refuse operations that mix floating widths (float32 with float64) instead of promoting.
     pending_limit : int
         Nodes a pending array may depend on before it is computed unasked.
+    loop_memory : int or None
+        Bytes that each compiled loop of known length may keep for its derivative in reverse mode,
+        see ``scan(checkpoint=)``. None: no limit.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Config:
         object.__setattr__(self, "num_threads", int(threads) if threads.isdigit() else cpus)
         object.__setattr__(self, "strict_dtypes", False)
         object.__setattr__(self, "pending_limit", 512)
+        object.__setattr__(self, "loop_memory", None)
         self._derive()
 
     eager: bool
@@ -71,6 +75,7 @@ class Config:
     num_threads: int
     strict_dtypes: bool
     pending_limit: int
+    loop_memory: int | None
 
     # Whether programs run node by node, so that each result can be looked at; and the operations
     # after which somebody looks whether too much is pending. Not settings of their own, but asked
@@ -95,6 +100,12 @@ class Config:
             raise at_user_line(
                 AttributeError(f"config: expected one of {' '.join(known)}, got {name!r}")
             )
+        if name == "loop_memory":
+            if value is not None and (type(value) is not int or value < 1):
+                raise at_user_line(
+                    TypeError(f"config.{name}: expected a positive integer or None, got {value!r}")
+                )
+            return
         wanted = type(known[name])
         if type(value) is not wanted or (wanted is int and value < 1):
             what = "True or False" if wanted is bool else "a positive integer"

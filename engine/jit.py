@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..ir.errors import RetraceWarning, UnsupportedError
-from ..ir.location import Location, at_user_line, user_location
+from ..ir.location import Location, at_user_line, user_location, user_place
 from ..ir.types import TensorType
 from .array import Array
 from .captures import Captures
+from .donation import Donation, give_away
 from .programs import Stats
 from .realize import intern, realize_arrays
 from .signature import Call, collect, lift_leaf, type_of
@@ -52,8 +53,11 @@ def jit(
     static_argnums, static_argnames : int or str, or sequence of them
         Arguments whose values are part of the program; hashable. Each implies the other.
     donate_argnums : int or sequence of int
-        Arguments the caller does not use again: the program may take over their memory. A
-        permission; on the CPU the arrays stay as they are.
+        Arguments the caller does not use again. Their arrays are deleted by the call, and where
+        nobody else can see their memory, large results are put there: a result of an argument's
+        type that is computed element by element (``x - rate * g``), or an update that touches a
+        part of it (``x.at[i].set(v)``, which then costs the part). NumPy arrays and Python numbers
+        are not affected.
     device : str, optional
         ``"cpu"``, the only one there is.
     max_traces : int
@@ -75,7 +79,9 @@ def jit(
     -----
     Python numbers are run-time inputs of weak type: a new learning rate does not trace again.
     ``1``, ``1.0`` and ``True``, and ``0.0`` and ``-0.0``, are different static values. Captured
-    arrays are inputs of the program, not constants in it.
+    arrays are inputs of the program, not constants in it. A NumPy array that the function reads
+    from a closure or global is copied when the function is traced: another array under that name
+    is seen, writing to the old one in place is not. Pass as arguments what changes.
 
     Examples
     --------
@@ -132,6 +138,7 @@ class Jitted:
             self._signature = None
         self._parameters = list(self._signature.parameters) if self._signature else []
         self._static = self._static_names()
+        self._donated = self._donated_places()
         self._captures = Captures(fun)
         # Two tables for one set of programs: what calls look like, and what they mean.
         self._calls: dict[tuple[Any, ...], Program] = {}
@@ -167,6 +174,23 @@ class Jitted:
                 found.add(positional[place] if place < len(positional) else place)
         return frozenset(found)
 
+    def _donated_places(self) -> frozenset[int]:
+        """Positions of donated parameters."""
+        found = set()
+        positional = self._positional()
+        for number in _as_tuple(self._options["donate_argnums"]):
+            place = number + len(positional) if number < 0 else number
+            known = 0 <= place < len(positional) or (place >= 0 and self._takes_any_position())
+            if not known:
+                raise at_user_line(
+                    ValueError(
+                        f"jit({self._name}): donate_argnums: expected a number below "
+                        f"{len(positional)}, got {number}"
+                    )
+                )
+            found.add(place)
+        return frozenset(found)
+
     def _positional(self) -> list[str]:
         if self._signature is None:
             return []
@@ -188,6 +212,8 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or self._static:
             return self._call_bound(*self._bind(args, kwargs))
+        if self._donated:
+            return self._call_bound(args, kwargs, ())
         key: list[Any] = [self._captures.version()]
         buffers: list[Any] = []
         borrowed: list[int] = []
@@ -256,13 +282,17 @@ class Jitted:
 
     def _call_bound(self, args: Any, kwargs: Any, static: tuple[Any, ...]) -> Any:
         call = Call([self._captures.version(), static, len(args)], [], [])
-        for x in args:
+        donated: list[int] = []
+        for place, x in zip(_dynamic_places(len(args), static), args, strict=True):
+            before = len(call.buffers)
             collect(x, call)
+            if place in self._donated:
+                donated += range(before, len(call.buffers))
         if kwargs:
             collect(kwargs, call)
-        return self._call_general(call, (args, kwargs), static)
+        return self._call_general(call, (args, kwargs), static, donated)
 
-    def _call_general(self, call: Call, tree: Any, static: Any) -> Any:
+    def _call_general(self, call: Call, tree: Any, static: Any, donated: Sequence[int] = ()) -> Any:
         """A call that is new, or whose arguments are not all realized arrays."""
         pending = [array for _, array in call.pending]
         if pending and not _are_traced(pending):
@@ -273,7 +303,14 @@ class Jitted:
         program = self._program(tuple(call.key), tree, static, call.unknown)
         if pending or program.is_open:
             return program.splice([lift_leaf(x) for x in program.leaves_of(tree)])
-        return program.run(call.buffers, call.borrowed)
+        if not donated or RUNNING.get():
+            return program.run(call.buffers, call.borrowed)
+        leaves = program.leaves_of(tree)
+        places = [k for k in donated if type(leaves[k]) is Array]
+        arrays = [leaves[k] for k in places]
+        donation = Donation.to(f"jit({self._name})", user_place())
+        free = give_away(arrays, call.buffers, places, donation)
+        return program.run(call.buffers, call.borrowed, free)
 
     def _program(self, call: tuple[Any, ...], tree: Any, static: Any, unknown: bool) -> Program:
         """The program for a call, traced if its signature is new."""
@@ -322,8 +359,7 @@ class Jitted:
 
         _, _, (args, kwargs) = spec
         positional = self._positional()
-        taken = {place for place, _ in static if isinstance(place, int)}
-        places = [i for i in range(len(args[2]) + len(taken)) if i not in taken]
+        places = _dynamic_places(len(args[2]), static)
         names: list[str] = []
         for place, child in zip(places, args[2], strict=True):
             name = positional[place] if place < len(positional) else f"args[{place}]"
@@ -414,6 +450,12 @@ class _Static:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def _dynamic_places(count: int, static: Any) -> list[int]:
+    """Positions in the user's call of the ``count`` positional arguments that are not static."""
+    taken = {place for place, _ in static if isinstance(place, int)}
+    return [i for i in range(count + len(taken)) if i not in taken]
 
 
 def _are_traced(arrays: Sequence[Array]) -> bool:

@@ -20,6 +20,7 @@ from ..ir.ops.operands import convert
 from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
 from ..ir.types import TensorType
 from .array import Array, wrap
+from .config import config
 from .marking import name_of
 from .namespace import concatenate, stack
 from .regions import Leaves, as_leaves, check_like, close_regions, is_traced, trace_region
@@ -41,6 +42,8 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    *,
+    checkpoint: int | str | None = None,
 ) -> tuple[Any, Any]:
     """A loop that carries a state along sequences and records what each step returns.
 
@@ -59,6 +62,11 @@ def scan(
         From the last element to the first; records keep the places of their elements.
     unroll : int or bool
         Steps written out in each iteration of the loop; True: all of them.
+    checkpoint : int or "sqrt", optional
+        How much a compiled loop may keep for its derivative in reverse mode: so many bytes (steps
+        are computed again as often as that takes), or about the square root of what all steps need.
+        None: ``config.loop_memory`` bytes, or if that is not set all that saves computing a step
+        twice. Values and derivatives are the same bits.
 
     Returns
     -------
@@ -106,12 +114,20 @@ def scan(
         tuple(sequences.values),
         steps,
         reverse=bool(reverse),
+        checkpoint=_checkpoint("scan", checkpoint),
     )
     node = loop.node()
     return body.out.tree(node.outputs)  # type: ignore[no-any-return]
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    checkpoint: int | str | None = None,
+) -> Any:
     """``val = body_fun(i, val)`` for ``i`` from ``lower`` up to and without ``upper``.
 
     Parameters
@@ -121,6 +137,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     body_fun : callable
         ``(i, val) -> val``: like the old one in structure, shapes and dtypes. ``i`` is an int64.
     init_val : pytree
+    checkpoint : int or "sqrt", optional
+        See :func:`scan`; for bounds that are Python numbers.
 
     Returns
     -------
@@ -152,9 +170,16 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return body_fun(index + wrap(bounds[0]), carry), None
 
     body = _Body("fori_loop", body_fun, start, step)
-    length = max(int(upper) - int(lower), 0) if known else None
-    count = None if known else maximum(sub(bounds[1], bounds[0]), 0)
-    node = Loop(body.graph, tuple(body.captured), tuple(start.values), (), length, count).node()
+    loop = Loop(
+        body.graph,
+        tuple(body.captured),
+        tuple(start.values),
+        (),
+        max(int(upper) - int(lower), 0) if known else None,
+        None if known else maximum(sub(bounds[1], bounds[0]), 0),
+        checkpoint=_checkpoint("fori_loop", checkpoint) if known else None,
+    )
+    node = loop.node()
     return body.out.tree(node.outputs)[0]
 
 
@@ -366,6 +391,16 @@ def _bound(title: str, name: str, x: Any) -> Value:
 
 
 # ------------------------------------------------------------------------------------ sequences
+
+
+def _checkpoint(title: str, given: int | str | None) -> int | str | None:
+    if given is None:
+        return config.loop_memory
+    if given != "sqrt" and (isinstance(given, bool | str) or int(given) < 0):
+        raise at_user_line(
+            ValueError(f"{title}: checkpoint: expected a number of bytes or 'sqrt', got {given!r}")
+        )
+    return given
 
 
 def _length(sequences: Leaves, length: int | None) -> int:

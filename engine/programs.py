@@ -60,6 +60,11 @@ class Ready:
         elif self.plan.short is not None:
             self.run = self.plan.short.run
 
+    def run_over(self, buffers: list[Any], donated: tuple[int, ...]) -> list[Any]:
+        """The same, where results may lie in the memory of the buffers at these places."""
+        threads = config.num_threads if self.run == self._run_large else 1
+        return self.plan.run(buffers, threads, donated)  # type: ignore[no-any-return]
+
     def _run_large(self, buffers: list[Any]) -> list[Any]:
         return self.plan.run(buffers, config.num_threads)  # type: ignore[no-any-return]
 

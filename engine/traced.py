@@ -151,8 +151,14 @@ class Program:
             self._plan = PLANS.compiled(self.web.key, self.graph)
         return self._plan
 
-    def run(self, buffers: list[Any], borrowed: Sequence[int] = ()) -> Any:
-        """The results for these arguments; ``borrowed`` ones are the caller's own memory."""
+    def run(
+        self, buffers: list[Any], borrowed: Sequence[int] = (), donated: tuple[int, ...] = ()
+    ) -> Any:
+        """The results for these arguments.
+
+        Those at the places ``borrowed`` are the caller's own memory; that of the ``donated`` ones,
+        which nobody else refers to, may become that of results.
+        """
         plan = self._plan
         if plan is None:
             plan = self.plan()
@@ -164,10 +170,13 @@ class Program:
         if config.stepwise:  # a view of an argument may come back, while plans fill new arrays
             results = [_own(y, buffers, borrowed) for y in run_nodes(self.web, given)]
         else:
+            if donated and self._forwarded:
+                donated = tuple([k for k in donated if all(k != i for _, i in self._forwarded)])
             try:
-                results = plan.run(given)
+                results = plan.run_over(given, donated) if donated else plan.run(given)
             except (ArithmeticError, LookupError, ValueError):
-                if not self.effects:  # they must not happen twice
+                # Effects must not happen twice, and donated arguments may be gone.
+                if not self.effects and not donated:
                     run_nodes(self.web, given)  # raises the same with the line of the node
                 raise
         if self.effects:

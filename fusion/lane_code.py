@@ -217,6 +217,13 @@ class LaneProgram:
                 elif isinstance(item, Branches):
                     stack.extend(item.blocks)
 
+    def errors(self) -> set[int]:
+        """Numbers of the errors it may report."""
+        found = {self.scalars[n].error for n in self.used}
+        for block in self.blocks():
+            found.update(item.error for item in block.items if isinstance(item, Repeat))
+        return found - {-1}
+
     def stores(self) -> Iterator[LaneStore]:
         for block in self.blocks():
             yield from (i for i in block.items if isinstance(i, LaneStore))

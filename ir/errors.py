@@ -9,6 +9,7 @@ __all__ = [
     "CheckError",
     "ConvergenceError",
     "DTypeError",
+    "DeletedError",
     "RetraceWarning",
     "ShapeError",
     "TilegradError",
@@ -55,6 +56,10 @@ class CheckError(TilegradError, AssertionError):
 
 class ConvergenceError(TilegradError, RuntimeError):
     """An iterative method stopped before it reached its tolerance."""
+
+
+class DeletedError(TilegradError, RuntimeError):
+    """An array was used after its memory had been donated: use what the function returned."""
 
 
 class UnsupportedError(TilegradError, NotImplementedError):

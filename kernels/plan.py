@@ -222,9 +222,7 @@ class Plan:
             flops=cost["flops"],
         )
 
-    def _outputs(
-        self, arrays: Sequence[Array], results: list[Array], arena: Array
-    ) -> list[Array]:
+    def _outputs(self, arrays: Sequence[Array], results: list[Array], arena: Array) -> list[Array]:
         outputs = []
         for number in self.schedule.outputs:
             buffer = self.schedule.buffers[number]

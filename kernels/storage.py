@@ -35,15 +35,30 @@ def _references(blocks: list[np.ndarray[Any, Any]], k: int) -> int:
 _ALONE = _references([np.empty(0)], 0)
 
 
+def _holders(array: np.ndarray[Any, Any]) -> int:
+    return sys.getrefcount(array.base)
+
+
+def _lent_once() -> int:
+    whole = np.empty(1)
+    pool = [whole]
+    part = whole[:]
+    del whole
+    return _holders(part) if pool else 0
+
+
+# References to a block that the pool and one array hold, with those that asking makes.
+_LENT_ONCE = _lent_once()
+
+
 def is_alone(arrays: list[np.ndarray[Any, Any]], k: int) -> bool:
     """Whether nobody but this list can reach the memory of ``arrays[k]``, views included."""
     if _references(arrays, k) != _ALONE:
         return False
-    base = arrays[k].base
-    if base is None:
-        return bool(arrays[k].flags.owndata)
-    with _lock:  # only blocks of ours are known to have no other owner
-        return any(base is whole for whole in _blocks) and sys.getrefcount(base) <= _IN_USE_ONCE
+    if arrays[k].base is None:
+        return True
+    with _lock:  # a block of ours; others may have more owners than Python knows of
+        return any(arrays[k].base is x for x in _blocks) and _holders(arrays[k]) == _LENT_ONCE
 
 
 def block(nbytes: int) -> np.ndarray[Any, Any]:

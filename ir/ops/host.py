@@ -47,6 +47,10 @@ class HostFunction:
         """
         return None
 
+    def of_many(self, size: int) -> HostFunction:
+        """The function as it is called once for ``size`` examples."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Sequential(HostFunction):
@@ -106,7 +110,7 @@ def _callback_batch(node: Node, operands: Sequence[Value], axes: Axes) -> Any:
             whole.append(reshape(x, (1, *x.shape)))
         else:
             whole.append(broadcast(x, (one.size, *x.shape), tuple(range(1, x.ndim + 1))))
-    found = pure_callback(function, whole, types)
+    found = pure_callback(function.of_many(one.size), whole, types)
     return found, (0,) * len(found)
 
 

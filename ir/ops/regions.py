@@ -14,6 +14,10 @@ lane keeps the carry it had, bit for bit.
 The last ``shared`` carries of a loop belong to no lane: they are sums over lanes, have no axes
 ``P`` of their own and go on until the last lane is done.
 
+**Checkpoints.** ``checkpoint`` says how much a loop may keep for its derivative in reverse mode: a
+number of bytes, ``"sqrt"``, or None for all that is needed to compute nothing twice. It does not
+change what the loop computes.
+
 **Tapes.** What a loop of unknown length records has the leading extent :data:`~..types.GROWING`:
 the number of iterations, known at run time only. Tapes pass from a loop to a loop. What a tape
 holds for lanes that had finished is not specified and is never used.
@@ -90,6 +94,7 @@ class Loop:
     count: Value | None = None
     reverse: bool = False
     shared: int = 0
+    checkpoint: int | str | None = None
 
     @staticmethod
     def of(node: Node) -> Loop:
@@ -108,6 +113,7 @@ class Loop:
             count,
             params["reverse"],
             params.get("shared", 0),
+            params.get("checkpoint"),
         )
 
     def node(self) -> Node:
@@ -121,6 +127,7 @@ class Loop:
             length=self.length,
             reverse=self.reverse,
             shared=self.shared,
+            checkpoint=self.checkpoint,
         )
 
     @property
@@ -235,6 +242,7 @@ def _loop_type(
     length: int | None,
     reverse: bool,
     shared: int = 0,
+    checkpoint: int | str | None = None,
 ) -> Types:
     lanes: tuple[int, ...] = ()
     if length is None:
@@ -280,6 +288,7 @@ def _loop_value(
     length: int | None,
     reverse: bool,
     shared: int = 0,
+    checkpoint: int | str | None = None,
 ) -> tuple[Array, ...]:
     if length is None:
         counts, *rest = operands

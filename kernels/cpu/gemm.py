@@ -52,7 +52,7 @@ IN_PLACE, ROWS_PACKED, TURNED = 0, 1, 2
 SET, SUBTRACT = 0, 1
 # Words of the frame: buffers, batch strides in bytes, strides (row, column) in bytes, sizes, panels
 _BUFFERS, _BATCH, _X, _Y, _C, _SIZES, _PANELS, _MOVES, _PACKS = 0, 3, 6, 8, 10, 11, 14, 17, 20
-_AHEAD = 22  # for x and y: bytes to where matrices are read ahead, and cache lines of one
+_AHEAD = 22  # for each: bytes to where matrices are read ahead, and cache lines of one
 
 
 def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
@@ -81,6 +81,7 @@ def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
         *(int(not near_x), IN_PLACE if near_y else ROWS_PACKED if in_rows else TURNED),
         *_ahead(xb, step.rows * step.inner * size if count == 1 else 0),
         *_ahead(yb, step.columns * step.inner * size if count == 1 else 0),
+        *_ahead(cb, step.rows * step.columns * size if count == 1 else 0),
     )
 
 
@@ -139,7 +140,7 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
     by_rows = b.icmp_signed("==", width, columns)
     strides = [word(n) for n in range(_X, _SIZES)]
     packs = [word(_PACKS), word(_PACKS + 1)]
-    ahead = [(word(_AHEAD + 2 * n), word(_AHEAD + 2 * n + 1)) for n in range(2)]
+    ahead = [(word(_AHEAD + 2 * n), word(_AHEAD + 2 * n + 1)) for n in range(3)]
     with counted_loop(b, low, high) as k:
         number, part = b.sdiv(k, count), b.srem(k, count)
         left_rows = b.sub(rows, b.select(by_rows, b.mul(part, height), I64(0)))
@@ -148,10 +149,10 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
             b.inttoptr(b.add(base, b.add(b.mul(step, number), b.mul(move, part))), POINTER)
             for base, step, move in zip(bases, batch, moves, strict=True)
         )
-        for place, (distance, lines) in zip((x, y), ahead, strict=True):
+        for place, (distance, lines) in zip((x, y, c), ahead, strict=True):
             there = panels.at(b, place, distance)
             with counted_loop(b, I64(0), lines) as line:
-                panels.prefetch(b, panels.at(b, there, b.mul(line, I64(LINE))))
+                panels.prefetch(b, panels.at(b, there, b.mul(line, I64(LINE))), place is c)
         sizes = [_least(b, height, left_rows), inner, _least(b, width, left_columns)]
         b.call(panels.run, [x, y, c, *strides, *sizes, *packs, I64(SET)])
     b.ret_void()

@@ -23,13 +23,12 @@ from ...fusion.loops import Instruction
 from .addressing import Scope
 from .form import WIDTH, crossing_loop
 from .handler import Typed
-from .memory import I64, load_row, prefetch, shuffle
+from .memory import I64, load_row, shuffle
 
 __all__ = ["emit_strips"]
 
 STRIP = 512  # as many cache lines as the first-level cache holds
 MOST_WORK = 12  # operations of a body that may stand eight times
-LINE = 64  # bytes of a cache line
 
 
 def emit_strips(e: Any, order: list[int]) -> None:
@@ -114,7 +113,6 @@ def _turned(e: Any, i: Instruction, corner: Scope, along: int) -> list[Typed]:
     place = e.first_place(i.index, e.base_of(i), size, corner)
     vectors = []
     for _ in range(WIDTH):
-        prefetch(h, b.add(place, I64(LINE)))
         vectors.append(load_row(h, place, i.dtype, None).value)
         place = b.add(place, pitch)
     for bit in (1, 2, 4):  # lane k of row r goes where bits of k and r have changed places

@@ -22,8 +22,6 @@ from llvmlite import ir
 
 from ...fusion.lane_code import Block, Branches, LaneStore, Repeat
 from ...ir.dtypes import bool_, int64
-from .addressing import LANE_NUMBERS
-from .form import WIDTH
 from .handler import Typed
 from .interrupt import Watch
 from .lanes_form import LaneForm
@@ -55,12 +53,12 @@ class LaneEmitter(LaneScalars):
             self.block(root)
         else:
             self._shared_first(root)
-            with counted_loop(b, self.low, self.high, WIDTH) as lane:
+            with counted_loop(b, self.low, self.high, self.width) as lane:
                 left = b.sub(self.high, lane)
                 self.lane = lane
                 lanes = self.splat(Typed(left, int64)).value
-                self.mask = b.icmp_signed("<", LANE_NUMBERS, lanes)
-                self.full = b.icmp_signed(">=", left, I64(WIDTH))
+                self.mask = b.icmp_signed("<", self.numbers, lanes)
+                self.full = b.icmp_signed(">=", left, I64(self.width))
                 self.block(root)
         b.ret_void()
         return self.function
@@ -174,7 +172,7 @@ class LaneEmitter(LaneScalars):
         return self.splat(Typed(i, int64))
 
     def _largest(self, counts: Any) -> Any:
-        name = f"llvm.vector.reduce.smax.v{WIDTH}i64"
+        name = f"llvm.vector.reduce.smax.v{self.width}i64"
         function = self.vector._declare(name, I64, [counts.type])
         return self.builder.call(function, [counts])
 

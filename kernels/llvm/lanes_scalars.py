@@ -14,8 +14,8 @@ from llvmlite import ir
 from ...fusion.lane_code import LaneStore, Repeat, Scalar
 from ...fusion.loops import Reduction
 from ...ir.dtypes import DType, int64
-from .addressing import LANE_NUMBERS, SIGNATURE
-from .form import BAKED, LANES, WIDTH
+from .addressing import SIGNATURE
+from .form import BAKED, LANES
 from .handler import LLVMHandler, Typed, llvm_type
 from .lanes_form import LaneForm
 from .memory import (
@@ -55,7 +55,11 @@ class LaneScalars:
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.buffers, self.frame, self.low, self.high = self.function.args
         self.scalar = LLVMHandler(self.builder, 1)
-        self.vector = LLVMHandler(self.builder, WIDTH)
+        self.width = form.width
+        self.vector = LLVMHandler(self.builder, self.width)
+        self.numbers = ir.Constant(
+            ir.VectorType(I64, self.width), [I64(k) for k in range(self.width)]
+        )
         self.values: dict[int, Any] = {}
         self.spread: dict[int, Any] = {}  # values for all lanes, as vectors
         self.mask: Any = None  # lanes that count; None: all
@@ -119,9 +123,9 @@ class LaneScalars:
 
     def splat(self, x: Typed) -> Typed:
         b = self.builder
-        typ = llvm_type(x.dtype, WIDTH)
+        typ = llvm_type(x.dtype, self.width)
         first = b.insert_element(ir.Constant(typ, ir.Undefined), x.value, I64(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.width), None)
         return Typed(b.shuffle_vector(first, ir.Constant(typ, ir.Undefined), zeros), x.dtype)
 
     def as_vector(self, x: Any) -> Any:
@@ -139,7 +143,7 @@ class LaneScalars:
 
     def any(self, flags: Any) -> Any:
         """Whether an i1 vector has a set lane, as an i1."""
-        lanes = self.builder.bitcast(flags, ir.IntType(WIDTH))
+        lanes = self.builder.bitcast(flags, ir.IntType(self.width))
         return self.builder.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
 
     # -- instructions ---------------------------------------------------------------------------
@@ -152,7 +156,7 @@ class LaneScalars:
             return self._const(number, x)
         if x.kind == "lane":
             first = self.splat(Typed(self.lane, int64))
-            return Typed(self.builder.add(first.value, LANE_NUMBERS), int64)
+            return Typed(self.builder.add(first.value, self.numbers), int64)
         if x.kind == "load":
             return self._load(x, wide)
         args = [self.operand(a, wide) for a in x.args]
@@ -229,10 +233,10 @@ class LaneScalars:
         if wide:
             if self.mask is not None:
                 flag = b.and_(flag, self.mask)
-            lanes = b.bitcast(flag, ir.IntType(WIDTH))
+            lanes = b.bitcast(flag, ir.IntType(self.width))
             flag = b.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
         with b.if_then(flag, likely=False):
-            code = self.integer(error + BAKED + 1)
+            code = self.integer(self.form.errors[error] + BAKED + 1)
             if value is not None:
                 shown = value.value
                 if wide:
@@ -266,7 +270,7 @@ class LaneScalars:
         total = self.splat(Typed(self._offset(x), int64)).value
         if x.lane_stride:
             stride = self.splat(Typed(self.integer(x.lane_stride), int64))
-            total = b.add(total, b.mul(stride.value, LANE_NUMBERS))
+            total = b.add(total, b.mul(stride.value, self.numbers))
         for a, stride in zip(x.args, x.strides, strict=True):
             if self.varying[a]:
                 factor = self.splat(Typed(self.integer(stride), int64))

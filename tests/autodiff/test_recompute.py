@@ -57,13 +57,13 @@ def test_the_pullback_reads_arguments_alone(operands):
     found = checkpointed(f, *operands)
     (c,) = [input_node(T, "c").out]
     back = reverse.vjp(found, operands)([c, None])
-    assert set(ops(back)) == {"input", "checkpoint"}
-    (node,) = {x.node for x in back if x.node.op is CHECKPOINT} or {back[0].node}
+    assert set(ops(back)) == {"input", "checkpoint", "add"}  # the uses of x are added up outside
+    (node,) = [n for n in toposort(back) if n.op is CHECKPOINT]
     assert node.param("held") == (True, True, False)
     assert [x for x in node.inputs if x not in operands] == [c]
     body = node.param("body")
-    assert "sin" not in ops(body.outputs)  # nobody reads the value itself
-    assert "cos" in ops(body.outputs)
+    assert "exp" not in ops(body.outputs)  # nobody reads it
+    assert {"sin", "cos"} <= set(ops(body.outputs))
 
 
 def test_operands_that_nobody_reads_are_not_held(operands):
@@ -93,7 +93,7 @@ def test_inlined_the_forward_part_is_shared_and_the_backward_part_is_not(operand
     verify(plain)
     names = ops(plain.outputs)
     assert "checkpoint" not in names
-    assert names.count("sin") == 1
+    assert names.count("sin") == 1 + 1
     assert names.count("dot") == 1 + 1 + 2  # forward, again, and two of the derivative
     assert names.count("after") == 2
     env = {n: X + k for k, n in enumerate(graph.inputs)}
@@ -115,8 +115,8 @@ def test_batching_keeps_what_is_held(operands):
     back = reverse.vjp(found, operands)([c, None])
     whole = input_node(TensorType((3, 5, 3), float64), "many").out
     (first, axis), _ = batch(back, {c: (whole, 1)}, 5)
-    assert first.node.op is CHECKPOINT
-    assert first.node.param("held") == (True, True, False)
+    (node,) = [n for n in toposort([first]) if n.op is CHECKPOINT]
+    assert node.param("held") == (True, True, False)
     many = np.random.default_rng(1).standard_normal((3, 5, 3))
     env = {operands[0].node: X, operands[1].node: X + 1}
     (batched,) = interpret([first], {**env, whole.node: many})

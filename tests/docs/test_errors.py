@@ -10,6 +10,7 @@ BASES = {
     tg.TracerError: TypeError,
     tg.UnsupportedError: NotImplementedError,
     tg.ConvergenceError: RuntimeError,
+    tg.DeletedError: RuntimeError,
 }
 
 

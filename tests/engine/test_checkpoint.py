@@ -164,10 +164,11 @@ def test_the_peak_falls_and_the_work_rises():
     assert whole["arena"] >= 8 * state
     assert none["arena"] < kept["arena"] <= whole["arena"]
     assert kept["flops"] == whole["flops"]
-    forward = 2 * BATCH.size * 16 * 8
-    assert whole["flops"] < dots["flops"] < whole["flops"] + forward
-    # Everything but the last product of each piece, which nobody reads, is computed once more.
-    assert whole["flops"] + 0.7 * forward < none["flops"] <= whole["flops"] + 1.6 * forward
+    forward = tg.jit(chain(lambda f: f)).lower(WEIGHTS, BATCH).cost()["flops"]
+    products = 2 * BATCH.size * 16 * 8
+    assert whole["flops"] < dots["flops"] < whole["flops"] + forward - products
+    # Everything is computed once more, and nothing twice more.
+    assert whole["flops"] + products < none["flops"] <= whole["flops"] + forward
 
 
 def test_the_gradient_of_a_checkpointed_chain_is_the_same():
@@ -179,7 +180,7 @@ def test_the_gradient_of_a_checkpointed_chain_is_the_same():
 
 def test_nested_checkpoints_hold_less():
     def layer(x, w):
-        return tg.tanh(x @ w) * tg.exp(-x)
+        return tg.tanh(x @ w) * tg.exp(-x * x)
 
     def deep(pieces):
         def run(x, weights):
@@ -230,7 +231,7 @@ def test_a_budget_is_kept_and_work_falls_as_it_grows():
     for budget in (0, X.nbytes, 2 * X.nbytes, 3 * X.nbytes, 100 * X.nbytes):
         report = tg.explain_remat(f, X, W, memory_budget=budget)
         assert report.nbytes <= budget
-        g = tg.jit(tg.grad(lambda x, w, b=budget: tg.checkpoint(f, memory_budget=b)(x, w) ** 1))
+        g = tg.jit(tg.value_and_grad(tg.checkpoint(f, memory_budget=budget)))
         flops.append(g.lower(X, W).cost()["flops"])
         same(tg.jit(tg.grad(tg.checkpoint(f, memory_budget=budget)))(X, W), expected)
     assert flops == sorted(flops, reverse=True)
@@ -377,7 +378,7 @@ def test_the_same_function_twice_compiles_once():
         return tg.sum(tg.checkpoint(lambda a: tg.exp(tg.sin(a)) * a)(x))
 
     for _ in range(3):
-        tg.grad(loss)(X)
+        np.asarray(tg.grad(loss)(X))
     with tg.counters() as counts:
         np.asarray(tg.grad(loss)(X))
     assert counts.plans == 0

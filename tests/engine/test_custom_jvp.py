@@ -141,7 +141,7 @@ def test_vmap_of_some_arguments():
     gx, gy = tg.grad(loss, (0, 1))(X, 2.0)
     np.testing.assert_allclose(gx, np.full(3, 5 * 2.0 + 7), rtol=1e-15)
     np.testing.assert_allclose(gy, 5 * X.sum(), rtol=1e-14)
-    twice = tg.vmap(tg.vmap(lambda x, y: f(x, y)[0], (0, None), 1), (None, 0), 1)
+    twice = tg.vmap(tg.vmap(lambda x, y: f(x, y)[0], (0, None)), (None, 0), 1)
     total = lambda x, y: tg.sum(twice(x, y) ** 2)  # noqa: E731
     gx, gy = tg.grad(total, (0, 1))(X, X + 1)
     np.testing.assert_allclose(gx, 10 * X * np.sum((X + 1) ** 2), rtol=1e-13)

@@ -426,3 +426,67 @@ def test_trace_returns_the_graph() -> None:
     assert [node.param("name") for node in graph.inputs] == ["p['a']", "p['b']", "c0"]
     assert [str(x.type) for x in graph.outputs] == ["f64[2]", "i64[]~"]
     assert graphs_equal(parse(text(graph)), graph)
+
+
+# ------------------------------------------------------------------------ Python integers, captures
+
+
+@pytest.mark.parametrize("n", [2**63 - 1, -(2**63), 2**63, 2**64 - 1])
+def test_python_integers_are_what_numpy_makes_of_them(n: int) -> None:
+    result = tg.jit(lambda k: k)(n)
+    assert (int(result), result.dtype.name) == (n, np.asarray(n).dtype.name)
+    assert int(tg.jit(lambda k: k)([n])[0]) == n
+    with tg.counters() as count:  # a signature of its own, found again
+        np.testing.assert_array_equal(tg.jit(lambda x, k: x * k)(np.ones(2), n), [float(n)] * 2)
+    assert count.traces == 1
+    f = tg.jit(lambda k: k + 1.0)
+    assert [float(f(k)) for k in (n, 1, n)] == [n + 1.0, 2.0, n + 1.0]
+
+
+@pytest.mark.parametrize("n", [2**64, -(2**63) - 1, 10**30])
+def test_python_integers_beyond_every_type_are_refused_with_a_way_out(n: int) -> None:
+    f = tg.jit(lambda x, k: x * k)
+    with raises_here(OverflowError, f"Python integer {n} is out of bounds.*float"):
+        f(np.ones(2), n)  # here
+    with raises_here(OverflowError, f"Python integer {n} is out of bounds.*float"):
+        f(np.ones(2), k={"k": n}["k"])  # here
+    np.testing.assert_array_equal(f(np.ones(2), float(n)), [float(n)] * 2)
+
+
+def test_captured_numpy_arrays_are_what_they_were_when_the_function_was_traced() -> None:
+    data = np.array([1.0, 2.0])
+    f = tg.jit(lambda x: x * data)
+    g = tg.grad(lambda x: tg.sum(x * data))
+    np.testing.assert_array_equal(f(np.ones(2)), [1, 2])
+    data[0] = 5.0
+    for _ in range(3):  # also once it is compiled as a whole
+        np.testing.assert_array_equal(f(np.ones(2)), [1, 2])
+    np.testing.assert_array_equal(f(np.ones((3, 2))), [[5, 2]] * 3)  # a new trace looks again
+    np.testing.assert_array_equal(g(np.ones(2)), [5, 2])  # grad alone looks at each call
+    data = np.array([7.0, 2.0])  # another array under the name
+    np.testing.assert_array_equal(f(np.ones(2)), [7, 2])
+
+
+def test_types_of_computed_arrays_are_interned() -> None:
+    """Calls are looked up by the identity of the types of their arrays."""
+    from tilegrad.engine.realize import intern
+
+    x = tg.eval(tg.ones(3) * 2.0)
+    made = [
+        x,
+        tg.asarray([1.0, 2.0, 4.0]),
+        tg.asarray(np.ones(3), copy=False),
+        tg.eval(tg.sin(x)),
+        tg.eval(x[:]),
+        tg.jit(lambda v: v + 1.0)(np.ones(3)),
+        tg.jit(lambda v: {"a": v, "b": -v})(x)["a"],
+        tg.eval(tg.grad(lambda v: tg.sum(v * v))(x)),
+        tg.eval(tg.vmap(lambda v: 2.0 * v)(x)),
+        pickle.loads(pickle.dumps(x)),
+        tg.sort(x),
+        tg.from_dlpack(np.ones(3)),
+    ]
+    for array in made:
+        np.asarray(array)
+        assert array._type is intern(array._type)
+        assert array._type is made[0]._type

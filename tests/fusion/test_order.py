@@ -135,12 +135,14 @@ def test_random_programs_with_waiting_values(seed):
     values = [n.out for n in inputs]
     for _ in range(25):
         a, b = rng.choice(values[-6:]), rng.choice(values[-6:])
-        kind = rng.randrange(5)
-        values.append(
-            [lambda: sin(a), lambda: a * b, lambda: matmul(a, b) * 0.1, lambda: exp(sin(a))][kind]()
-            if kind < 4
-            else after(a, [b, rng.choice(values)])
-        )
+        makes = [
+            lambda a, b: sin(a),
+            lambda a, b: a * b,
+            lambda a, b: matmul(a, b) * 0.1,
+            lambda a, b: exp(sin(a)),
+            lambda a, b: after(a, [b]),
+        ]
+        values.append(rng.choice(makes)(a, b))
     graph = Graph(tuple(inputs), tuple(values[-3:]))
     found = ordered(graph)
     assert is_topological(found.nodes, found.graph)

@@ -1,0 +1,122 @@
+"""A loop as loops of loops, so that its derivative keeps less.
+
+The transpose of a loop inside of a loop runs the inner one again (:mod:`.region_reverse`). So a
+loop of ``c * m`` steps, written as ``c`` loops of ``m`` steps, keeps ``c`` carries and the records
+of ``m`` steps instead of ``c * m`` records; deeper nests keep less (:mod:`.nested_segments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isqrt, prod
+
+from ..ir.dtypes import int64
+from ..ir.graph import Graph, Value
+from ..ir.ops import add, concat, mul
+from ..ir.ops.leaves import constant, input_node
+from ..ir.ops.regions import Loop, strong
+from ..ir.ops.shape import reshape
+from ..ir.ops.slicing import slice_axis
+from ..ir.rewrite import substitute
+from ..ir.types import TensorType
+from .nested_segments import pieces_of, segment
+
+__all__ = ["segmented", "segments_of"]
+
+_INDEX = TensorType((), int64)
+
+Pieces = Sequence[tuple[int, ...]]
+
+
+def segments_of(loop: Loop, known: Loop, saved: Sequence[Value]) -> Pieces | None:
+    """The nests that hold the records of a loop within its budget; None: it needs none.
+
+    Parameters
+    ----------
+    loop : Loop
+        With a known length and a ``checkpoint``.
+    known : Loop
+        Its known half: what is carried from segment to segment.
+    saved : sequence of Value
+        What a step records.
+
+    Raises
+    ------
+    BudgetError
+        If there is no way to stay within the budget: with the least one that would do.
+    """
+    steps = loop.length or 0
+    tape = sum([x.type.nbytes for x in saved])
+    if steps < 2 or not tape:
+        return None
+    carry = sum([x.type.nbytes for x in known.init])
+    if loop.checkpoint == "sqrt":
+        return pieces_of(steps, (max(isqrt(steps * max(carry, 1) // tape), 1),))
+    assert isinstance(loop.checkpoint, int)
+    found = segment(steps, carry, tape, loop.checkpoint)
+    return found.pieces if found.levels > 1 else None
+
+
+def segmented(loop: Loop, pieces: Pieces) -> list[Value]:
+    """The results of ``loop`` computed by nests of the extents ``pieces``, outermost first."""
+    carry = list(loop.init)
+    starts, start = [], 0
+    for extents in pieces:
+        starts.append((start, extents))
+        start += prod(extents)
+    records: list[list[Value]] = []
+    for first, extents in reversed(starts) if loop.reverse else starts:
+        size = prod(extents)
+        xs = [
+            reshape(slice_axis(x, 0, first, first + size), (*extents, *x.shape[1:]))
+            for x in loop.xs
+        ]
+        found = _nest(loop, extents, constant(first, int64), loop.consts, carry, xs)
+        carry = found[: len(carry)]
+        ys = found[len(carry) :]
+        records.append([reshape(y, (size, *y.shape[len(extents) :])) for y in ys])
+    if loop.reverse:
+        records.reverse()
+    joined = [list(parts) for parts in zip(*records, strict=True)]
+    return [*carry, *[parts[0] if len(parts) == 1 else concat(parts, 0) for parts in joined]]
+
+
+def _nest(
+    loop: Loop,
+    extents: tuple[int, ...],
+    base: Value,
+    consts: Sequence[Value],
+    carry: Sequence[Value],
+    xs: Sequence[Value],
+) -> list[Value]:
+    """A nest of loops; ``base`` is the index of its first step."""
+    index, start = input_node(_INDEX, "i"), input_node(_INDEX, "base")
+    if len(extents) == 1:
+        inner = loop.body.inputs
+        moved = substitute(loop.body.outputs, {inner[0].out: add(start.out, index.out)})
+        body = Graph((index, start, *inner[1:]), moved, loop.body.name)
+    else:
+        fixed = [input_node(strong(x.type), "c") for x in consts]
+        state = [input_node(strong(x.type), "carry") for x in carry]
+        slices = [input_node(TensorType(x.shape[1:], x.dtype), "x") for x in xs]
+        first = add(start.out, mul(index.out, constant(prod(extents[1:]), int64)))
+        results = _nest(
+            loop,
+            extents[1:],
+            first,
+            [x.out for x in fixed],
+            [x.out for x in state],
+            [x.out for x in slices],
+        )
+        body = Graph((index, start, *fixed, *state, *slices), tuple(results), "segment")
+    new = replace(
+        loop,
+        body=body,
+        consts=(base, *consts),
+        init=tuple(carry),
+        xs=tuple(xs),
+        length=extents[0],
+        checkpoint=None,
+    )
+    return list(new.node().outputs)
