@@ -34,6 +34,7 @@ from ..ir.ops.shape import broadcast, moveaxis
 from ..ir.types import TensorType
 from .batching import Batched, batch
 from .forward import unsupported
+from .reverse import transpose
 
 __all__ = [
     *("Forward", "Pull", "Reverse", "Still", "at_axis", "batch_size", "filled_in", "instantiated"),
@@ -233,13 +234,19 @@ def batched_push(push: Push, arg_axes: Axes, extra_axes: Axes, size: int) -> Pus
 
 
 class Reverse(Forward):
-    """The rule of a ``custom_vjp``; ``push`` is its companion for forward mode, if it has one."""
+    """The rule of a ``custom_vjp``; ``push`` is its companion for forward mode, if it has one.
 
-    __slots__ = ("fwd",)
+    Forward mode without a companion is refused, but not over reverse mode (``hvp``, ``hessian``),
+    where values of the function are part of a gradient: there it is the transpose of the pullback.
+    So a rule remembers whether reverse mode has asked it.
+    """
+
+    __slots__ = ("asked", "fwd")
 
     def __init__(self, title: str, args: int, fixed: int, fwd: Fwd, push: Push | None) -> None:
         super().__init__(title, args, fixed, push)  # type: ignore[arg-type]
         self.fwd = fwd
+        self.asked = False
 
     def _told(self, node: Node, args: Any, extras: Any, dots: Any) -> Tangents:
         """A linear function of the tangents that is known by its transpose."""
@@ -247,9 +254,13 @@ class Reverse(Forward):
         moving = [i for i, t in enumerate(dots) if t is not None]
         kept = [i for i, t in enumerate(node.types) if t.dtype.is_inexact]
         types = [node.types[i] for i in kept]
-        push, n, k = self.push, len(residuals), len(args)
+        push: Push | None = self.push
+        if push is None and self.asked:
+            push = lambda *x: self._transposed(node.types, *x)  # noqa: E731
+        n, k = len(residuals), len(args)
 
         def pulled(fixed: Sequence[Value], cotangents: Tangents) -> list[Value | None]:
+            self.asked = True
             given = dict(zip(kept, cotangents, strict=True))
             found = pullback(fixed[:n], [given.get(i) for i in range(len(node.types))])
             return [found[i] for i in moving]
@@ -263,6 +274,21 @@ class Reverse(Forward):
         pull = Pull(self.title, len(fixed), pulled, pushed if push else None)
         found = iter(pull.called(fixed, [t for t in dots if t is not None], types))
         return [next(found) if t.dtype.is_inexact else None for t in node.types]
+
+    def _transposed(
+        self,
+        types: Sequence[TensorType],
+        args: Sequence[Value],
+        extras: Sequence[Value],
+        dots: Tangents,
+    ) -> list[Value | None]:
+        """The pullback, which is linear in cotangents, transposed."""
+        residuals, pullback = self.fwd(args, extras)
+        bars = [input_node(t, f"cotangent{i}").out for i, t in enumerate(types)]
+        given = [c if c.dtype.is_inexact else None for c in bars]
+        back = pullback(residuals, given)
+        found = iter(transpose(back, [c for c in given if c is not None], dots))
+        return [None if c is None else next(found) for c in given]
 
     def _batched(self, arg_axes: Axes, extra_axes: Axes, size: int) -> Rule:
         push = self.push and batched_push(self.push, arg_axes, extra_axes, size)
@@ -281,7 +307,9 @@ class Reverse(Forward):
             axes = [b[1] for b in found if b is not None]
             return values, batched_pullback(pullback[0], axes, arg_axes, size)
 
-        return Reverse(self.title, self.args, self.fixed, many, push)
+        rule = Reverse(self.title, self.args, self.fixed, many, push)
+        rule.asked = self.asked
+        return rule
 
 
 def batched_pullback(pullback: Pullback, axes: Axes, arg_axes: Axes, size: int) -> Pullback:

@@ -140,7 +140,7 @@ class Recompute(Rule):
         kept = checkpoint_call(body.inputs, saved, node.inputs, held, self)
         stand_ins = [input_node(x.type, f"saved{k}") for k, x in enumerate(saved)]
         results = substitute(dots, dict(zip(saved, [n.out for n in stand_ins], strict=True)))
-        uses, which = inputs, range(len(inputs))
+        results, uses, which = _one_a_use(results, inputs)
         given = [t for t in tangents if t is not None]
         moved = [given[k] for k in which]
         pushed = iter(

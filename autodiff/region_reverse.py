@@ -277,9 +277,8 @@ def _in_segments(
 ) -> list[Value | None]:
     """The cotangents of a loop written as loops of loops: the inner ones run again."""
     operands = [*loop.consts, *loop.init, *loop.xs]
-    stand_ins = [
-        _input(x.type, "x").out if on else x for x, on in zip(operands, linear, strict=True)
-    ]
+    inputs = tuple([_input(x.type, "x") for x in operands])
+    stand_ins = [x.out for x in inputs]
     at, end = len(loop.consts), len(loop.consts) + len(loop.init)
     nested = segmented(
         replace(
@@ -290,6 +289,9 @@ def _in_segments(
         ),
         pieces,
     )
+    outputs = _separated(Graph(inputs, tuple(nested)), linear).outputs
+    known = {s: x for s, x, on in zip(stand_ins, operands, linear, strict=True) if not on}
+    nested = list(substitute(outputs, known))
     given = [(y, c) for y, c in zip(nested, cotangents, strict=True) if c is not None]
     starts = [x for x, on in zip(stand_ins, linear, strict=True) if on]
     found = iter(transpose([y for y, _ in given], starts, [c for _, c in given]))

@@ -21,12 +21,13 @@ from ..ir.ops.leaves import DATA
 from ..ir.types import Shape, TensorType
 from . import realize
 from .basic_index import read
+from .containers import leaf_class
 from .donation import Donation, deleted_error
 from .operators import Operators
 from .protocols import NumPyProtocols
 from .realize import data_node, intern
 from .tracing import RUNNING, Trace
-from .tree import leaf_class, leaves
+from .tree import leaves
 from .updates import Updates, lifted_key
 
 __all__ = ["Array", "from_numpy", "lift", "lower_to_arrays", "wrap"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import types
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,10 @@ from ..ir.types import TensorType
 from .array import Array
 from .captures import Captures
 from .donation import Donation, give_away
+from .parameters import Parameters, dynamic_places
 from .programs import Stats
 from .realize import intern, realize_arrays
 from .signature import Call, collect, lift_leaf, type_of
-from .static import static_key
 from .traced import PLANS, Program, trace_program
 from .tracing import MARKS, RUNNING, is_independent
 
@@ -110,10 +109,6 @@ def stats() -> Stats:
 jit.stats = stats  # type: ignore[attr-defined]
 
 
-def _as_tuple(x: Any) -> tuple[Any, ...]:
-    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, str) else (x,)
-
-
 class Jitted:
     """A function with its compiled programs; made by :func:`jit`."""
 
@@ -132,86 +127,20 @@ class Jitted:
                     device=str(options["device"]),
                 )
             )
-        try:
-            self._signature: inspect.Signature | None = inspect.signature(fun)
-        except (TypeError, ValueError):  # some builtins have none
-            self._signature = None
-        self._parameters = list(self._signature.parameters) if self._signature else []
-        self._static = self._static_names()
-        self._donated = self._donated_places()
+        self._parameters = Parameters(fun, self._name, options)
+        self._static = self._parameters.static
+        self._donated = self._parameters.donated
         self._captures = Captures(fun)
         # Two tables for one set of programs: what calls look like, and what they mean.
         self._calls: dict[tuple[Any, ...], Program] = {}
         self._programs: dict[tuple[Any, ...], Program] = {}
         self._clock = 0
 
-    def _static_names(self) -> frozenset[Any]:
-        """Names of static parameters (numbers where the function does not tell names)."""
-        found: set[Any] = set()
-        for name in _as_tuple(self._options["static_argnames"]):
-            if self._parameters and name not in self._parameters and not self._takes_any_keyword():
-                raise at_user_line(
-                    ValueError(
-                        f"jit({self._name}): static_argnames: expected one of "
-                        f"{', '.join(self._parameters)}, got {name!r}"
-                    )
-                )
-            found.add(name)
-        for number in _as_tuple(self._options["static_argnums"]):
-            count = len(self._parameters)
-            place = number + count if number < 0 else number
-            positional = self._positional()
-            if self._signature is not None and not 0 <= place < len(positional):
-                if not self._takes_any_position():
-                    raise at_user_line(
-                        ValueError(
-                            f"jit({self._name}): static_argnums: expected a number below "
-                            f"{len(positional)}, got {number}"
-                        )
-                    )
-                found.add(place)
-            else:
-                found.add(positional[place] if place < len(positional) else place)
-        return frozenset(found)
-
-    def _donated_places(self) -> frozenset[int]:
-        """Positions of donated parameters."""
-        found = set()
-        positional = self._positional()
-        for number in _as_tuple(self._options["donate_argnums"]):
-            place = number + len(positional) if number < 0 else number
-            known = 0 <= place < len(positional) or (place >= 0 and self._takes_any_position())
-            if not known:
-                raise at_user_line(
-                    ValueError(
-                        f"jit({self._name}): donate_argnums: expected a number below "
-                        f"{len(positional)}, got {number}"
-                    )
-                )
-            found.add(place)
-        return frozenset(found)
-
-    def _positional(self) -> list[str]:
-        if self._signature is None:
-            return []
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return [n for n, p in self._signature.parameters.items() if p.kind in kinds]
-
-    def _takes_any_position(self) -> bool:
-        return self._signature is None or any(
-            p.kind is inspect.Parameter.VAR_POSITIONAL for p in self._signature.parameters.values()
-        )
-
-    def _takes_any_keyword(self) -> bool:
-        return self._signature is None or any(
-            p.kind is inspect.Parameter.VAR_KEYWORD for p in self._signature.parameters.values()
-        )
-
     # --------------------------------------------------------------------------------- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or self._static:
-            return self._call_bound(*self._bind(args, kwargs))
+            return self._call_bound(*self._parameters.bind(args, kwargs))
         if self._donated:
             return self._call_bound(args, kwargs, ())
         key: list[Any] = [self._captures.version()]
@@ -240,50 +169,10 @@ class Jitted:
             call = call or Call(key, buffers, borrowed)
         return self._call_general(call, (args, {}), ())
 
-    def _bind(self, args: Any, kwargs: Any) -> tuple[Any, Any, tuple[Any, ...]]:
-        """Positional and keyword arguments, dynamic ones only, and the static ones."""
-        if self._signature is not None:
-            try:
-                bound = self._signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise at_user_line(TypeError(f"{self._name}() {error}")) from None
-            args, kwargs = bound.args, bound.kwargs
-        if not self._static:
-            return args, kwargs, ()
-        positional = self._positional()
-        static: list[tuple[Any, Any]] = []
-        dynamic: list[Any] = []
-        for place, x in enumerate(args):
-            name = positional[place] if place < len(positional) else place
-            if name in self._static:
-                static.append((place, self._static_value(name, x)))
-            else:
-                dynamic.append(x)
-        rest = {}
-        for name, x in kwargs.items():
-            if name in self._static:
-                static.append((name, self._static_value(name, x)))
-            else:
-                rest[name] = x
-        return tuple(dynamic), rest, tuple(static)
-
-    def _static_value(self, name: Any, value: Any) -> _Static:
-        try:
-            return _Static(value)
-        except TypeError:
-            shown = name if isinstance(name, str) else f"number {name}"
-            raise at_user_line(
-                TypeError(
-                    f"jit({self._name}): static argument {shown}: expected a hashable value, got "
-                    f"{type(value).__name__} {value!r}; pass a tuple or another hashable value, or "
-                    f"do not make {shown} static"
-                )
-            ) from None
-
     def _call_bound(self, args: Any, kwargs: Any, static: tuple[Any, ...]) -> Any:
         call = Call([self._captures.version(), static, len(args)], [], [])
         donated: list[int] = []
-        for place, x in zip(_dynamic_places(len(args), static), args, strict=True):
+        for place, x in zip(dynamic_places(len(args), static), args, strict=True):
             before = len(call.buffers)
             collect(x, call)
             if place in self._donated:
@@ -317,7 +206,7 @@ class Jitted:
         found = None if unknown else self._calls.get(call)
         if found is None:
             spec, leaves = Program.take_apart(tree)
-            names = self._leaf_names(spec, static)
+            names = self._parameters.leaf_names(spec, static)
             types = tuple([type_of(x, name) for x, name in zip(leaves, names, strict=True)])
             signature = (self._captures.version(), static, spec, types)
             found = self._programs.get(signature)
@@ -349,24 +238,8 @@ class Jitted:
                     keywords[place] = value.value
             return self.__wrapped__(*positional, **keywords)
 
-        return trace_program(
-            call, spec, [intern(t) for t in types], self._leaf_names(spec, static), self._name
-        )
-
-    def _leaf_names(self, spec: Any, static: Any) -> list[str]:
-        """How the user reaches each leaf: ``p['a'][0]``."""
-        from .tree import paths, sorted_keys
-
-        _, _, (args, kwargs) = spec
-        positional = self._positional()
-        places = _dynamic_places(len(args[2]), static)
-        names: list[str] = []
-        for place, child in zip(places, args[2], strict=True):
-            name = positional[place] if place < len(positional) else f"args[{place}]"
-            names.extend(paths(child, name))
-        for name, child in zip(sorted_keys(kwargs[1]), kwargs[2], strict=True):
-            names.extend(paths(child, name))
-        return names
+        names = self._parameters.leaf_names(spec, static)
+        return trace_program(call, spec, [intern(t) for t in types], names, self._name)
 
     def _drop_oldest(self, new: Program) -> None:
         limit = self._options["max_traces"]
@@ -403,9 +276,9 @@ class Jitted:
         """
         from .lowered import Lowered
 
-        dynamic, keywords, static = self._bind(args, kwargs)
+        dynamic, keywords, static = self._parameters.bind(args, kwargs)
         spec, leaves = Program.take_apart((dynamic, keywords))
-        names = self._leaf_names(spec, static)
+        names = self._parameters.leaf_names(spec, static)
         types = [type_of(x, name) for x, name in zip(leaves, names, strict=True)]
         self._captures.version()
         return Lowered(self._trace(spec, types, static), names)
@@ -429,33 +302,6 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jit({self._name})>"
-
-
-class _Static:
-    """A static argument: compared by type and bits."""
-
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: Any) -> None:
-        if isinstance(value, np.ndarray | Array):
-            raise TypeError("arrays do not hash")
-        self.value = value
-        self.key = static_key(value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is _Static and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-def _dynamic_places(count: int, static: Any) -> list[int]:
-    """Positions in the user's call of the ``count`` positional arguments that are not static."""
-    taken = {place for place, _ in static if isinstance(place, int)}
-    return [i for i in range(count + len(taken)) if i not in taken]
 
 
 def _are_traced(arrays: Sequence[Array]) -> bool:

@@ -22,7 +22,10 @@ def compile_program(graph: Graph) -> Any:
     from ..kernels.plan import compile_graph
 
     nodes = graph.nodes()
-    if len(nodes) == 1 and nodes[0].op.kind not in ("custom", "region"):  # nothing to optimize; eager code makes
+    if len(nodes) == 1 and nodes[0].op.kind not in (
+        "custom",
+        "region",
+    ):  # nothing to optimize; eager code makes
         return compile_graph(graph)  # many of these
     start = time.perf_counter()
     optimized = optimize(graph)

@@ -98,7 +98,7 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
     for array in arrays:
         for other in array._peers or ():
             peer = other()
-            if peer is not None and peer._buffer is None:
+            if peer is not None and _is_pending(peer):
                 wanted.setdefault(id(peer), peer)
     pending = list(wanted.values())
     values = [array._value for array in pending]
@@ -108,6 +108,11 @@ def realize_arrays(arrays: Sequence[Any], what: str) -> None:
             array._peers = None
             if not marked or not is_marked(value.node):
                 _settle(array, value)
+
+
+def _is_pending(array: Any) -> bool:
+    """Whether an array is still to be computed: a deleted one has neither buffer nor node."""
+    return array._buffer is None and array._node is not None
 
 
 def _settle(array: Any, value: Value) -> None:
@@ -166,7 +171,7 @@ def _note_late(array: Any) -> None:
         return
     _recent.append(ref(array))
     if len(_recent) > config.pending_limit // 4:
-        there = [x for x in [r() for r in _recent] if x is not None and x._buffer is None]
+        there = [x for x in [r() for r in _recent] if x is not None and _is_pending(x)]
         _recent.clear()
         _made = 0
         # Another thread's tracer is none of this thread's traces: the web tells.

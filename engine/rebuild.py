@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from .tree import kind_of, put_together, sorted_keys
+from .containers import kind_of
+from .tree import put_together, sorted_keys
 
 __all__ = ["builder"]
 

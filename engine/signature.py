@@ -14,8 +14,9 @@ from ..ir.location import at_user_line
 from ..ir.ops.leaves import constant
 from ..ir.types import TensorType
 from .array import Array, from_numpy
+from .containers import leaf_class
 from .realize import intern
-from .tree import NONE, leaf_class, sorted_keys, take_apart
+from .tree import NONE, sorted_keys, take_apart
 
 __all__ = ["Call", "collect", "lift_leaf", "shape_dtype", "type_of"]
 

@@ -161,7 +161,7 @@ def tracer_error(what: str, value: Value, found: Node) -> TracerError:
             f"{what}: expected an array with values, got {value.type}, which is traced: it depends "
             f"on {describe_input(found)}{where}\n"
             f"  Under {title} arrays have types but no values. In place of Python's if and while "
-            f"use tg.where; make an argument that decides the program "
+            f"use tg.cond, tg.while_loop or tg.where; make an argument that decides the program "
             f"static (static_argnums, in_axes=None); or do this outside the function."
         )
     else:

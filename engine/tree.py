@@ -18,13 +18,18 @@ registered class, dataclass         ``(type, Aux, children)``
 
 from __future__ import annotations
 
-import dataclasses
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ..ir.location import at_user_line
-from .static import static_key
+from .containers import (
+    KINDS,
+    Aux,
+    kind_of,
+    register_dataclass,
+    register_node,
+    register_node_class,
+)
 
 __all__ = [
     "TreeDef",
@@ -42,163 +47,7 @@ __all__ = [
 Spec = Any
 NONE: Spec = (type(None), None, ())
 
-_T = TypeVar("_T")
 _builtin_map = map
-
-
-class Aux:
-    """Static data of a container: compared by type and bits, see :mod:`.static`."""
-
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.key = static_key(value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Aux and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Kind:
-    """How a registered class is taken apart: children, aux data, names of the children."""
-
-    flatten: Callable[[Any], tuple[Sequence[Any], Any]]
-    unflatten: Callable[[Any, Sequence[Any]], Any]
-    names: Callable[[Any], Sequence[str]]
-
-
-def _key_names(keys: Iterable[Any]) -> list[str]:
-    return [f"[{key!r}]" for key in keys]
-
-
-# Classes met so far that are not built in: a _Kind, or None for the class of a leaf. The order of
-# an OrderedDict is part of its structure, and so is what a defaultdict makes.
-_KINDS: dict[type, _Kind | None] = {
-    OrderedDict: _Kind(
-        lambda x: (list(x.values()), tuple(x)),
-        lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
-        _key_names,
-    ),
-    defaultdict: _Kind(
-        lambda x: (list(x.values()), (x.default_factory, tuple(x))),
-        lambda aux, children: defaultdict(aux[0], zip(aux[1], children, strict=True)),
-        lambda aux: _key_names(aux[1]),
-    ),
-}
-
-
-def register_node(
-    cls: type,
-    flatten: Callable[[Any], tuple[Sequence[Any], Any]],
-    unflatten: Callable[[Any, Sequence[Any]], Any],
-) -> None:
-    """Make instances of ``cls`` containers.
-
-    Parameters
-    ----------
-    cls : type
-        Subclasses are not included.
-    flatten : callable
-        ``flatten(instance) -> (children, aux)``; ``aux`` must be hashable.
-    unflatten : callable
-        ``unflatten(aux, children) -> instance``. Children may be any object, not only arrays.
-
-    Raises
-    ------
-    ValueError
-        If the class is a container already.
-
-    Examples
-    --------
-    >>> class Pair:
-    ...     def __init__(self, a, b):
-    ...         self.a, self.b = a, b
-    >>> register_node(Pair, lambda p: ((p.a, p.b), None), lambda aux, children: Pair(*children))
-    >>> leaves(Pair(1.0, [2.0, 3.0]))
-    [1.0, 2.0, 3.0]
-    """
-    if cls in (dict, list, tuple, type(None)) or _KINDS.get(cls) is not None:
-        raise at_user_line(ValueError(f"register_node: {cls.__name__} is a container already"))
-    _KINDS[cls] = _Kind(flatten, unflatten, lambda aux: ())
-
-
-def register_node_class(cls: type[_T]) -> type[_T]:
-    """Class decorator for classes with ``tree_flatten()`` and ``tree_unflatten(aux, children)``."""
-    register_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
-    return cls
-
-
-def register_dataclass(
-    cls: type[_T],
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] = (),
-) -> type[_T]:
-    """Say which fields of a dataclass are children; the others are static data.
-
-    A dataclass that is not registered is a container too: all fields are children, but for those
-    declared with ``field(metadata={"static": True})``.
-
-    Parameters
-    ----------
-    cls : type
-        A dataclass (or any class whose fields are attributes).
-    data_fields : sequence of str, optional
-        Default: all dataclass fields that are not in ``meta_fields``.
-    meta_fields : sequence of str
-        Static data, hashable.
-    """
-    meta = tuple(meta_fields)
-    if data_fields is None:
-        data = tuple(f.name for f in dataclasses.fields(cls) if f.name not in meta)  # type: ignore[arg-type]
-    else:
-        data = tuple(data_fields)
-    _KINDS[cls] = _fields_kind(cls, data, meta)
-    return cls
-
-
-def _fields_kind(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> _Kind:
-    def take_apart(x: Any) -> tuple[Sequence[Any], Any]:
-        return [getattr(x, n) for n in data], tuple([getattr(x, n) for n in meta])
-
-    def put_together(aux: Any, children: Sequence[Any]) -> Any:
-        # Past __init__: it may compute with its arguments, and children may be anything.
-        x: Any = object.__new__(cls)
-        for name, value in (*zip(data, children, strict=True), *zip(meta, aux, strict=True)):
-            object.__setattr__(x, name, value)
-        return x
-
-    return _Kind(take_apart, put_together, lambda aux: ["." + name for name in data])
-
-
-def kind_of(cls: type) -> _Kind | None:
-    """The kind of a class that is neither built in nor a leaf, found once."""
-    if cls in _KINDS:
-        return _KINDS[cls]
-    kind: _Kind | None = None
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        names = ["." + name for name in cls._fields]
-        kind = _Kind(
-            lambda x: (tuple(x), None), lambda aux, children: cls(*children), lambda aux: names
-        )
-    elif dataclasses.is_dataclass(cls):
-        fields = dataclasses.fields(cls)
-        static = tuple(f.name for f in fields if f.metadata.get("static"))
-        kind = _fields_kind(cls, tuple(f.name for f in fields if f.name not in static), static)
-    _KINDS[cls] = kind
-    return kind
-
-
-def leaf_class(cls: type) -> type:
-    """Class decorator: instances are leaves, however much they look like containers."""
-    _KINDS[cls] = None
-    return cls
 
 
 # --------------------------------------------------------------------------- taking apart
@@ -229,7 +78,7 @@ def take_apart(tree: Any, out: list[Any], is_leaf: Callable[[Any], bool] | None 
         return cls, None, tuple([take_apart(item, out, is_leaf) for item in tree])
     if tree is None:
         return NONE
-    kind = _KINDS[cls] if cls in _KINDS else kind_of(cls)
+    kind = KINDS[cls] if cls in KINDS else kind_of(cls)
     if kind is None:
         out.append(tree)
         return None
@@ -252,7 +101,7 @@ def put_together(spec: Spec, source: Iterator[Any]) -> Any:
         return {key: by_key[key] for key in aux}
     if cls is type(None):
         return None
-    kind = _KINDS[cls]
+    kind = KINDS[cls]
     assert kind is not None
     return kind.unflatten(aux.value, items)
 
@@ -267,7 +116,7 @@ def _child_names(spec: Spec) -> list[str]:
     cls, aux, children = spec
     if cls is dict:
         return [f"[{key!r}]" for key in sorted_keys(aux)]
-    kind = _KINDS.get(cls)
+    kind = KINDS.get(cls)
     names = list(kind.names(aux.value)) if kind is not None else []
     return names or [f"[{i}]" for i in range(len(children))]
 
@@ -488,7 +337,7 @@ def _prefix_children(prefix: Any, spec: Spec) -> list[Any] | None:
             return None
         items = [prefix[key] for key in sorted_keys(aux)]
     else:
-        kind = _KINDS.get(cls)
+        kind = KINDS.get(cls)
         if kind is None:
             return None
         items = list(kind.flatten(prefix)[0])

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ..ir.graph import Node, Value, toposort
+from .lane_code import LaneProgram
 from .loops import HostCall, MatMul, Nest, Schedule, Step, Tile
 from .lower import LONGEST_TAPE
 from .memory import reads, writes
@@ -230,7 +231,8 @@ class Explainer:
         """Why the two nests did not become one tile either."""
         steps = self.schedule.steps
         one, two = steps[first[0]], steps[second[0]]
-        if isinstance(one, MatMul | HostCall) or isinstance(two, MatMul | HostCall):
+        whole = MatMul | HostCall | LaneProgram
+        if isinstance(one, whole) or isinstance(two, whole):
             return
         if not (reads(one) | writes(one)) & (reads(two) | writes(two)):
             yield "they share no data: running them together would save no memory traffic"
@@ -271,6 +273,8 @@ def _describe(step: Step, k: int) -> str:
         return f"step {k} (a matrix product)"
     if isinstance(step, HostCall):
         return f"step {k} ({step.node.op.name}, a library call)"
+    if isinstance(step, LaneProgram):
+        return f"step {k} ({step.name}, in registers)"
     return f"step {k}"
 
 
@@ -280,6 +284,8 @@ def _whole(part: Step, k: int) -> str | None:
         return f"step {k} is a matrix product: the BLAS runs it whole"
     if isinstance(part, HostCall):
         return f"step {k} is a library call: {part.reason}"
+    if isinstance(part, LaneProgram):
+        return f"step {k} is a {part.name}: it keeps its values in registers"
     if isinstance(part, Nest) and part.scan is not None:
         return f"step {k} is a recurrence ({part.scan.op.name}): its last loop runs in order"
     if isinstance(part, Nest) and part.ordered:

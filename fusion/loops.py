@@ -20,6 +20,7 @@ from ..ir.graph import Literal, Node, Op, Value
 from ..ir.records import record
 from ..ir.types import GROWING
 from .index import Index
+from .lane_code import LaneProgram
 
 __all__ = [
     "Buffer",
@@ -410,7 +411,7 @@ class Region:
         return f"loop {trips} times{' down' if self.reverse else ''} for {outs}"
 
 
-Step = Nest | Tile | MatMul | HostCall | Region
+Step = Nest | Tile | MatMul | HostCall | Region | LaneProgram
 
 
 @dataclass(frozen=True, slots=True)

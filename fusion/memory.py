@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .lane_code import LaneProgram
 from .loops import HostCall, MatMul, Nest, Region, Schedule, Step, Tile
 
 __all__ = ["MemoryPlan", "plan_memory", "reads", "writes"]
@@ -32,6 +33,8 @@ def reads(step: Step) -> set[int]:
         return {step.x.buffer, step.y.buffer}
     if isinstance(step, Region):
         return set(step.operands)
+    if isinstance(step, LaneProgram):
+        return step.reads()
     return set(step.arguments)
 
 
@@ -46,6 +49,8 @@ def writes(step: Step) -> set[int]:
         return {step.c.buffer}
     if isinstance(step, Region):
         return {*step.results, step.scratch}
+    if isinstance(step, LaneProgram):
+        return step.writes()
     assert isinstance(step, HostCall)
     return set(step.results)
 

@@ -22,6 +22,7 @@ from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
 from ..ir.types import GROWING
 from .donation import origin
 from .lane_masks import without_lanes
+from .lanes import lane_program
 from .loops import Buffer, Carry, HostCall, Part, Region, Rows, Schedule
 from .memory import plan_memory
 from .own_loops import may_take_over
@@ -41,6 +42,10 @@ _LINE = 64  # bytes of a cache line
 
 def place_region(node: Node, lowering: Lowering) -> None:
     """Add the step of a region."""
+    program = lane_program(node, lowering)
+    if program is not None:
+        lowering.add_step(program, node)
+        return
     if node.op.name == "cond":
         step = _branches(node, node.inputs[0], node.inputs[1:], node.param("branches"), lowering)
     elif node.op.name == "loop":

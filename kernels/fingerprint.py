@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.dtypes import DType
+from .cpu.small import SmallProduct
 from .llvm.form import Form
+from .llvm.lanes_form import LaneForm
 from .objects import host
 
 __all__ = ["entry_key", "plan_key"]
@@ -30,13 +32,13 @@ _TRANSLATING = ("ir", "fusion", "kernels")  # sub-packages that decide about cod
 _ASIDE = ("NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_CACHE_DIR")  # do not change code
 
 
-def plan_key(functions: Sequence[Form | DType], arrays: int, regions: bool = False) -> str | None:
+def plan_key(functions: Sequence[Form | LaneForm | DType | SmallProduct], arrays: int, regions: bool = False) -> str | None:
     """Key of a plan's code; None if it may not be kept on disk.
 
     That is so where a program is not part of this package (an op registered by the user), for then
     nobody can tell whether it is what it was.
     """
-    texts = [f.key if isinstance(f, Form) else f"matmul {f.name}" for f in functions]
+    texts = [f"matmul {f.name}" if isinstance(f, DType | SmallProduct) else f.key for f in functions]
     if any(" at 0x" in text for text in texts):  # the address of an object says nothing
         return None
     sources = set()
@@ -53,16 +55,13 @@ def entry_key(name: str) -> str | None:
     return _key([f"entry {name}"])
 
 
-def _programs(functions: Iterable[Form | DType]) -> Iterator[Any]:
+def _programs(functions: Iterable[Form | LaneForm | DType | SmallProduct]) -> Iterator[Any]:
     """The scalar programs of all ops, with the functions that they close over."""
     for function in functions:
-        if isinstance(function, Form):
-            ops = [i.op for i in function.nest.tape]
-            ops += [function.nest.scan.op] if function.nest.scan is not None else []
-            for op in ops:
-                if op is not None:
-                    for program in (op.scalar, op.complex_scalar, op.check):
-                        yield from _with_enclosed(program)
+        if not isinstance(function, DType | SmallProduct):
+            for op in function.ops():
+                for program in (op.scalar, op.complex_scalar, op.check):
+                    yield from _with_enclosed(program)
 
 
 def _with_enclosed(program: Any) -> Iterator[Any]:

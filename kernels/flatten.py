@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..fusion.lane_code import LaneProgram
 from ..fusion.loops import (
     Buffer,
     HostCall,
@@ -25,16 +26,18 @@ from ..fusion.loops import (
 from ..fusion.memory import MemoryPlan
 from ..ir.dtypes import DType, bool_
 from ..ir.graph import Literal
-from .cpu.blas import calls_blas, matmul_frame
+from .cpu.blas import calls_blas, matmul_frame, product_key
+from .cpu.small import SmallProduct
 from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .llvm.interrupt import LOOK_EVERY
+from .llvm.lanes_form import LaneForm, lane_form
 from .llvm.regions import BRANCHES, ITERATION, LOOP_WORDS, TAPE_WORDS
 from .work import extent_and_pieces, work_of
 
 __all__ = ["Flat"]
 
-Function = Form | DType
+Function = Form | LaneForm | DType | SmallProduct
 Errors = list[tuple[type[Exception], str]]
 
 _LINE = 64  # bytes
@@ -121,15 +124,22 @@ class Flat:
             self.uses_blas |= calls_blas(step.dtype)
             frame = matmul_frame(step)
             moved = (*(n + shift for n in frame[:3]), *frame[3:])
-            return _Row(step, shift, [(self._function(step.dtype, step.dtype), moved)], [])
+            key = product_key(step)
+            return _Row(step, shift, [(self._function(key, key), moved)], [])
+        if isinstance(step, LaneProgram):
+            program = lane_form(step, lambda e: self._error(e, schedule))
+            return _Row(step, shift, [self._call(program, shift)], [])
         nests = step.nests if isinstance(step, Tile) else (step,)
         calls = []
         for nest in nests:
             assert isinstance(nest, Nest)
-            form = form_of(self._with_own_errors(nest, schedule))
-            moved = (*(n + shift for n in form.buffers), *form.frame[len(form.buffers) :])
-            calls.append((self._function(form.key, form), moved))
+            calls.append(self._call(form_of(self._with_own_errors(nest, schedule)), shift))
         return _Row(step, shift, calls, [])
+
+    def _call(self, form: Form | LaneForm, shift: int) -> tuple[int, tuple[int, ...]]:
+        """The number of a function and the frame of its call."""
+        moved = (*(n + shift for n in form.buffers), *form.frame[len(form.buffers) :])
+        return self._function(form.key, form), moved
 
     def _function(self, key: Any, function: Function) -> int:
         """Nests of one form share a function."""

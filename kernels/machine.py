@@ -23,9 +23,11 @@ from typing import Any
 
 from ..ir.dtypes import DType
 from .cache import store
+from .cpu.small import SmallProduct
 from .events import LISTENERS, tell
 from .fingerprint import entry_key, plan_key
 from .llvm.form import Form
+from .llvm.lanes_form import LaneForm
 from .objects import is_loadable, load, python_function
 
 __all__ = ["Code", "compile_code", "compile_entry"]
@@ -81,12 +83,12 @@ class Code:
         return self._library
 
 
-def compile_code(functions: Sequence[Form | DType], arrays: int, regions: bool = False) -> Code:
+def compile_code(functions: Sequence[Form | LaneForm | DType | SmallProduct], arrays: int, regions: bool = False) -> Code:
     """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays.
 
     With ``regions`` its driver can run them. Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
     """
-    key = (arrays, regions, *(f.key if isinstance(f, Form) else f for f in functions))
+    key = (arrays, regions, *(f if isinstance(f, DType | SmallProduct) else f.key for f in functions))
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
@@ -203,23 +205,27 @@ def _emit(
     module: Any,
     builder: Any,
     values: Sequence[Any],
-    functions: Sequence[Form | DType],
+    functions: Sequence[Form | LaneForm | DType | SmallProduct],
     regions: bool,
 ) -> Any:
     from .cpu.blas import emit_matmul
     from .llvm.driver import emit_driver
+    from .llvm.lanes import LaneEmitter
     from .llvm.nest import NestEmitter
     from .llvm.outline import should_hide_counters, should_outline
     from .llvm.reduce import ReduceEmitter
     from .llvm.scan import ScanEmitter
 
     forms = [f for f in functions if isinstance(f, Form)]
-    outline, hide = should_outline(forms), should_hide_counters(forms)
+    outline = should_outline(f for f in functions if not isinstance(f, DType | SmallProduct))
+    hide = should_hide_counters(forms)
     emitted = []
     for k, function in enumerate(functions):
         name = f"{builder.function.name}.step{k}"
-        if not isinstance(function, Form):
+        if isinstance(function, DType | SmallProduct):
             emitted.append(emit_matmul(module, name, function))
+        elif isinstance(function, LaneForm):
+            emitted.append(LaneEmitter(module, name, function, outline).build())
         else:
             emitter = NestEmitter
             if function.nest.reduces:

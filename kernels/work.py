@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ..fusion.lane_code import LaneProgram
+from ..fusion.lanes import work as lane_work
 from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Region, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
 from ..fusion.split import BLOCK
 from .cpu.blas import panels
-from .llvm.form import strategy_of
+from .llvm.form import LANES, strategy_of
 
 __all__ = ["extent_and_pieces", "step_cost", "work_of"]
 
@@ -34,6 +36,8 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
         extent = step.batch * panels(step)[0]
         total = work_of(step)
         return extent, extent if threads > 1 and total > WORTHWHILE else 1
+    if isinstance(step, LaneProgram):
+        return step.extent, _lane_pieces(step, threads)
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
     first = nests[0]
@@ -57,10 +61,23 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     return extent, max(1, min(wanted, most))
 
 
+def _lane_pieces(program: LaneProgram, threads: int) -> int:
+    """Pieces of whole groups of lanes."""
+    total = work_of(program)
+    wanted = int(total / LONGEST)
+    if threads > 1 and total >= WORTHWHILE:
+        wanted = max(wanted, min(PIECES_EACH * threads, int(total / SMALLEST)))
+    return max(1, min(wanted, program.extent // LANES))
+
+
 def work_of(step: Step) -> float:
     """Nanoseconds that a native step takes, about."""
     if isinstance(step, MatMul):
         return step.batch * step.rows * step.inner * step.columns * NANOSECONDS
+    if isinstance(step, LaneProgram):
+        # One operation waits for another in a program without lanes.
+        each = NANOSECONDS if step.lanes else 1.0
+        return step.extent * lane_work(step) * each
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
     return sum(_nest_work(n) for n in nests) * NANOSECONDS
@@ -86,6 +103,8 @@ def step_cost(step: Step, buffers: Sequence[Buffer]) -> tuple[int, int]:
     if isinstance(step, Region):
         return _region_cost(step)
     nbytes = sum(buffers[n].nbytes for n in reads(step) | writes(step))
+    if isinstance(step, LaneProgram):
+        return int(step.extent * lane_work(step)), nbytes
     if isinstance(step, MatMul):
         return 2 * step.batch * step.rows * step.inner * step.columns, nbytes
     if isinstance(step, HostCall):

@@ -44,15 +44,11 @@ __all__ = ["ROWS_PACKED", "TURNED", "Panels", "emit_product", "product_frame"]
 
 SLABS = 5  # tiles side by side whose operand is packed at once: 240 KiB of it
 
-# Matrices of a batch up to this size are read ahead, a quarter of it at least; bytes.
-MOST_AHEAD, LINE = 16384, 64
-
 # How a panel reads y: where it lies, or packed from rows or from columns. What it does with c.
 IN_PLACE, ROWS_PACKED, TURNED = 0, 1, 2
 SET, SUBTRACT = 0, 1
 # Words of the frame: buffers, batch strides in bytes, strides (row, column) in bytes, sizes, panels
 _BUFFERS, _BATCH, _X, _Y, _C, _SIZES, _PANELS, _MOVES, _PACKS = 0, 3, 6, 8, 10, 11, 14, 17, 20
-_AHEAD = 22  # for each: bytes to where matrices are read ahead, and cache lines of one
 
 
 def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
@@ -79,17 +75,7 @@ def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
         0 if by_rows else columns * yc,
         rows * cr if by_rows else columns * size,
         *(int(not near_x), IN_PLACE if near_y else ROWS_PACKED if in_rows else TURNED),
-        *_ahead(xb, step.rows * step.inner * size if count == 1 else 0),
-        *_ahead(yb, step.columns * step.inner * size if count == 1 else 0),
-        *_ahead(cb, step.rows * step.columns * size if count == 1 else 0),
     )
-
-
-def _ahead(stride: int, nbytes: int) -> tuple[int, int]:
-    """Words that tell how to read matrices ahead: small ones that lie one behind the other."""
-    if not 0 < nbytes <= MOST_AHEAD or stride != nbytes:
-        return 0, 0
-    return stride * -(-MOST_AHEAD // (4 * nbytes)), -(-nbytes // LINE)
 
 
 class Panels(Vectors):
@@ -140,7 +126,6 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
     by_rows = b.icmp_signed("==", width, columns)
     strides = [word(n) for n in range(_X, _SIZES)]
     packs = [word(_PACKS), word(_PACKS + 1)]
-    ahead = [(word(_AHEAD + 2 * n), word(_AHEAD + 2 * n + 1)) for n in range(3)]
     with counted_loop(b, low, high) as k:
         number, part = b.sdiv(k, count), b.srem(k, count)
         left_rows = b.sub(rows, b.select(by_rows, b.mul(part, height), I64(0)))
@@ -149,10 +134,6 @@ def emit_product(module: Any, name: str, dtype: DType) -> Any:
             b.inttoptr(b.add(base, b.add(b.mul(step, number), b.mul(move, part))), POINTER)
             for base, step, move in zip(bases, batch, moves, strict=True)
         )
-        for place, (distance, lines) in zip((x, y, c), ahead, strict=True):
-            there = panels.at(b, place, distance)
-            with counted_loop(b, I64(0), lines) as line:
-                panels.prefetch(b, panels.at(b, there, b.mul(line, I64(LINE))), place is c)
         sizes = [_least(b, height, left_rows), inner, _least(b, width, left_columns)]
         b.call(panels.run, [x, y, c, *strides, *sizes, *packs, I64(SET)])
     b.ret_void()

@@ -110,8 +110,3 @@ class Vectors:
             return
         name = f"llvm.masked.store.v{value.type.count}{self.suffix}.p0"
         self.intrinsic(b, name, ir.VoidType(), [value, pointer, I32(self.size), mask])
-
-    def prefetch(self, b: Any, pointer: Any, to_write: bool) -> None:
-        """Ask for a cache line; the address may lie anywhere."""
-        operands = [pointer, I32(int(to_write)), I32(3), I32(1)]
-        self.intrinsic(b, "llvm.prefetch.p0", ir.VoidType(), operands)

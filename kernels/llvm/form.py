@@ -10,12 +10,13 @@ the form.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...fusion.index import Index, Mod, Quotient, Var
 from ...fusion.loops import Instruction, Nest
 from ...fusion.split import BLOCK
-from ...ir.graph import Literal
+from ...ir.graph import Literal, Op
 
 __all__ = [
     *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "is_baked", "literal_bits"),
@@ -62,6 +63,14 @@ class Form:
     @property
     def frame(self) -> tuple[int, ...]:
         return (*self.buffers, *self.parameters, *self.literals)
+
+    def ops(self) -> Iterator[Op]:
+        """The ops whose programs are part of the code."""
+        for i in self.nest.tape:
+            if i.op is not None:
+                yield i.op
+        if self.nest.scan is not None:
+            yield self.nest.scan.op
 
     def slot(self, value: int) -> int | None:
         """Frame position of an integer, None when it is baked in."""

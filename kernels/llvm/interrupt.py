@@ -90,5 +90,6 @@ class Watch:
             state = b.call(c_function(b.module, "PyGILState_Ensure", I32), [])
             raised = b.call(c_function(b.module, "PyErr_CheckSignals", I32), [])
             b.call(c_function(b.module, "PyGILState_Release", ir.VoidType(), I32), [state])
-            b.store(b.zext(b.icmp_signed("!=", raised, I32(0)), I64), self._at(b, _STOPPED))
+            with b.if_then(b.icmp_signed("!=", raised, I32(0))):
+                self.stop(b)
             b.store(self._ticks(b), last)

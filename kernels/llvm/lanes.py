@@ -22,6 +22,7 @@ from llvmlite import ir
 
 from ...fusion.lane_code import Block, Branches, LaneStore, Repeat
 from ...ir.dtypes import bool_, int64
+from .context import WATCH, Words
 from .handler import Typed
 from .interrupt import Watch
 from .lanes_form import LaneForm
@@ -48,7 +49,8 @@ class LaneEmitter(LaneScalars):
         with b.if_then(self.failed(), likely=False):  # what it would read was never computed
             b.ret_void()
         if any(isinstance(item, Repeat) for block in self.program.blocks() for item in block.items):
-            self.watch = Watch(b)
+            context = Words(b, self.error_place)  # its first word is the one for errors
+            self.watch = Watch(b, context.place(WATCH))
         if not self.program.lanes:
             self.block(root)
         else:

@@ -13,7 +13,7 @@ but it leaves alone what is not a function of the loop counter that it can see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
@@ -22,6 +22,9 @@ from ...ir.dtypes import DType
 from ...ir.graph import Op
 from .form import Form
 from .handler import LLVMHandler, Typed, llvm_type
+
+if TYPE_CHECKING:
+    from .lanes_form import LaneForm
 
 __all__ = ["call_program", "hidden", "is_heavy", "should_hide_counters", "should_outline"]
 
@@ -37,12 +40,9 @@ def is_heavy(op: Op) -> bool:
     return weight_of(op) >= HEAVY
 
 
-def should_outline(forms: Iterable[Form]) -> bool:
-    """Whether the code of these nests should share its expensive programs."""
-    uses = 0
-    for form in forms:
-        uses += sum(1 for i in form.nest.tape if i.op is not None and is_heavy(i.op))
-    return uses > MOST_INLINE
+def should_outline(forms: Iterable[Form | LaneForm]) -> bool:
+    """Whether the code of these steps should share its expensive programs."""
+    return sum(is_heavy(op) for form in forms for op in form.ops()) > MOST_INLINE
 
 
 def should_hide_counters(forms: Iterable[Form]) -> bool:

@@ -167,6 +167,21 @@ def test_after_an_error_the_array_is_gone_and_the_next_call_works():
     assert float(step(large(), 2)[2]) == 3.0
 
 
+def test_deleted_arrays_do_not_get_in_the_way_of_pending_ones():
+    step = tg.jit(lambda x: x + 1.0, donate_argnums=0)
+    with tg.config(pending_limit=4):
+        kept, y = [], tg.zeros(3)
+        for _ in range(40):
+            y = y * 0.5 + 1.0
+            kept.append(y)
+            if len(kept) % 3 == 0:
+                y = step(y)
+    assert sum(x.is_deleted for x in kept) == 13
+    a, b = tg.grad(lambda p: tg.sum(p[0] * p[1]))((tg.ones(3), tg.ones(3) * 2.0))
+    step(a)
+    np.testing.assert_array_equal(b, np.ones(3))
+
+
 def test_a_number_that_is_no_parameter_is_refused():
     with pytest.raises(ValueError, match=r"donate_argnums: expected a number below 2, got 2"):
         tg.jit(lambda x, y: x, donate_argnums=2)

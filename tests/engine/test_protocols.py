@@ -190,7 +190,7 @@ def test_out_is_refused() -> None:
         (lambda x: int(x[0, 0]), r"int\(\)"),
         (lambda x: complex(x[0, 0]), r"complex\(\)"),
         (lambda x: bool(x[0, 0]), r"bool\(\)"),
-        (lambda x: 1 if x[0, 0] > 0 else 2, r"bool\(\): .*use tg.where;"),
+        (lambda x: 1 if x[0, 0] > 0 else 2, r"bool\(\): .*use tg.cond, tg.while_loop or tg.where;"),
         (lambda x: x[0, 0].item(), r"item\(\)"),
         (lambda x: x.tolist(), r"tolist\(\)"),
         (lambda x: x.numpy(), r"numpy\(\)"),

@@ -13,7 +13,7 @@ from tilegrad.fusion.loops import MatMul, Strided
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import as_dtype
 from tilegrad.ir.ops.shape import transpose
-from tilegrad.kernels.cpu import gemm, microkernels, registers
+from tilegrad.kernels.cpu import gemm, microkernels, registers, small
 from tilegrad.kernels.cpu.blas import panels
 
 pytestmark = pytest.mark.skipif(
@@ -160,3 +160,42 @@ def test_one_frame_serves_every_size():
 
     assert len(frame(3, 4, 5)) == len(frame(3000, 400, 500))
     assert frame(3, 4, 5)[11:14] == (3, 4, 5)
+
+
+# ---------------------------------------------------------------------------- many small ones
+
+SMALL = [(4, 4, 4), (3, 3, 3), (2, 8, 2), (10, 3, 10), (2, 4, 5), (5, 1, 7), (7, 2, 16), (8, 8, 8)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SMALL)
+def test_small_products_have_the_bits_of_large_ones(dtype, shape):
+    """Straight code for a batch; the same sums as for one matrix, in every layout."""
+    m, k, n = shape
+    x, y = draw((small.FEWEST + 3, m, k), dtype), draw((small.FEWEST + 3, k, n), dtype, 1)
+    expected = np.stack([reference(*pair) for pair in zip(x, y, strict=True)])
+    xt, yt = (np.ascontiguousarray(v.swapaxes(1, 2)) for v in (x, y))
+    for function, operands in (
+        (ops.matmul, (x, y)),
+        (lambda x, y: ops.matmul(transpose(x, (0, 2, 1)), y), (xt, y)),
+        (lambda x, y: ops.matmul(x, transpose(y, (0, 2, 1))), (x, yt)),
+    ):
+        plan = plan_of(function, *operands)
+        if min(shape) > 1:
+            assert any(isinstance(f, small.SmallProduct) for f in plan.functions)
+        for at_end in (True, False):
+            (got,) = run_guarded(plan, operands, at_end=at_end)
+            same(got, expected)
+
+
+def test_a_small_matrix_that_all_share():
+    x, y = draw((small.FEWEST, 3, 4), "f8"), draw((4, 2), "f8", 1)
+    whole = run(ops.matmul, x, np.broadcast_to(y, (small.FEWEST, 4, 2)).copy())
+    same(run(ops.matmul, x, y), whole)
+
+
+def test_what_is_not_small():
+    """Few matrices, or large ones, run as tiles: their code serves every size."""
+    for m, k, n, batch in ((4, 4, 4, small.FEWEST - 1), (40, 40, 40, 100)):
+        plan = plan_of(ops.matmul, draw((batch, m, k), "f8"), draw((batch, k, n), "f8"))
+        assert as_dtype("f8") in plan.functions
