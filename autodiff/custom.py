@@ -267,7 +267,13 @@ class Reverse(Forward):
 
         def pushed(fixed: Sequence[Value], some: Sequence[Value]) -> list[Value]:
             given = dict(zip(moving, some, strict=True))
-            found = push(fixed[n : n + k], fixed[n + k :], [given.get(i) for i in range(k)])
+            assert push is not None
+            try:
+                found = push(fixed[n : n + k], fixed[n + k :], [given.get(i) for i in range(k)])
+            except UnsupportedError:
+                if self.push:
+                    raise
+                return []  # a pullback that is not linear; the other way back may be all we need
             return [instantiated(node.outputs[i], found[i]) for i in kept]
 
         fixed = [*residuals, *args, *extras] if push else residuals
@@ -371,7 +377,7 @@ class Pull(Rule):
     def jvp(self, node: Node, tangents: Tangents) -> tuple[Value | None, ...]:
         _, fixed, dots = self._parts(node, node.inputs)
         found, fixed_dots, moved = self._parts(node, tangents)
-        if any(t is not None for t in fixed_dots) and not self.push:
+        if any(t is not None for t in fixed_dots) and not values_of(node):
             unsupported("jvp", node, self.refusal())
         known = tuple(unheld(found, node)) or (None,) * len(node.types)
         if all(t is None for t in moved):

@@ -197,7 +197,7 @@ class _LinearProgram:
 def _reached(node: Node, flags: Sequence[bool]) -> list[bool]:
     """Which results of a node depend on its linear operands."""
     if node.op.kind == "region":
-        from .region_reverse import linear_results  # it builds on this module
+        from .region_split import linear_results  # it builds on this module
 
         return linear_results(node, flags)
     return [t.dtype.is_inexact for t in node.types]

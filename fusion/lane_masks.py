@@ -16,7 +16,6 @@ finished lane still meets its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ..ir.dtypes import bool_, int64
 from ..ir.graph import Graph, Node, Value, make
@@ -86,7 +85,7 @@ def _freeze(active: Value, new: Values, old: Values) -> list[Value]:
 
 def _safe(active: Value, values: Values) -> list[Value]:
     """``values`` with finished lanes replaced by the first active one."""
-    count = prod(active.shape)
+    count = active.size
     first = argmax(reshape(active, (count,)), 0)
     found = []
     for v in values:
@@ -111,7 +110,7 @@ def _loop(loop: Loop) -> tuple[Value, ...]:
     count = loop.count
     assert count is not None
     lanes = count.shape
-    trips = max_(count) if prod(lanes) else constant(0, int64)
+    trips = max_(count) if count.size else constant(0, int64)
     own = len(loop.init) - loop.shared  # carries that belong to lanes
     fixed, carries = len(loop.consts), len(loop.init)
     i, *rest = loop.body.inputs
@@ -124,7 +123,7 @@ def _loop(loop: Loop) -> tuple[Value, ...]:
         values[fixed + carries :],
     )
     given, rows = list(carry), list(slices)
-    if can_go_wrong(loop.body) and prod(lanes):
+    if can_go_wrong(loop.body) and active.size:
         given[:own] = _safe(active, carry[:own])
         rows = [_safe(active, [x])[0] if x.shape[: len(lanes)] == lanes else x for x in slices]
     found = _inline(loop.body, [number, *consts, *given, *rows])
@@ -149,7 +148,7 @@ def _while(loop: While) -> tuple[Value, ...]:
     last = tested + fixed
     runs, counts, *carry = values[last:]
     given = list(carry)
-    if can_go_wrong(loop.body) and prod(lanes):
+    if can_go_wrong(loop.body) and runs.size:
         given = _safe(runs, carry)
     found = _inline(loop.body, [number, *values[tested:last], *given])
     new = _freeze(runs, found[: len(carry)], carry)

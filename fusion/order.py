@@ -10,14 +10,14 @@ use, and the one with the lower peak is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir.graph import Graph, Node, Value, toposort
 from ..ir.ops.checkpoint import AFTER
 from ..ir.rewrite import rebuild
 
-__all__ = ["Ordered", "Waits", "latest", "order_of"]
+__all__ = ["Ordered", "Steps", "Waits", "draft_order", "latest", "order_of"]
 
 # Steps that may be next are looked through one by one: programs with more steps than this keep
 # the order of their text.
@@ -50,13 +50,18 @@ def order_of(graph: Graph, realize: Realize) -> Ordered:
     nodes = graph.nodes()
     if all(node.op is not AFTER for node in nodes):
         return Ordered(graph, nodes)
-    plain = _without(graph, nodes)
-    steps = _Steps(plain, realize(plain.graph, plain.nodes))
+    return draft_order(graph, realize)[0]
+
+
+def draft_order(graph: Graph, realize: Realize) -> tuple[Ordered, Steps]:
+    """The thriftier of both orders, whether anything waits or not, and the steps it orders."""
+    plain = _without(graph, graph.nodes())
+    steps = Steps(plain, realize(plain.graph, plain.nodes))
     if len(steps.order) > _MOST_STEPS:
-        return plain
+        return plain, steps
     thrifty = steps.thrifty()
     if steps.peak(thrifty) >= steps.peak(steps.order):
-        return plain
+        return plain, steps
     placed: set[Node] = set(graph.inputs)
     order: list[Node] = []
     for step in thrifty:
@@ -64,7 +69,7 @@ def order_of(graph: Graph, realize: Realize) -> Ordered:
         placed.update(found)
         order += found
     order += toposort(plain.graph.outputs, stop=placed)  # constants that are results
-    return Ordered(plain.graph, order, plain.waits)
+    return Ordered(plain.graph, order, plain.waits), steps
 
 
 def latest(waits: Waits, nodes: Iterable[Node], home: Mapping[Node, int]) -> int:
@@ -112,7 +117,7 @@ def _without(graph: Graph, nodes: Sequence[Node]) -> Ordered:
     return Ordered(Graph(graph.inputs, outputs, graph.name), order, waits)
 
 
-class _Steps:
+class Steps:
     """The nodes whose results get memory, with what each reads and awaits."""
 
     def __init__(self, plain: Ordered, realized: Mapping[Value, str]) -> None:
@@ -158,17 +163,33 @@ class _Steps:
             [self.size[x] for x in self.reads[step] if left[x] == 1 and x not in self.results]
         )
 
-    def peak(self, order: Sequence[Node]) -> int:
-        """Most bytes in use at one time."""
+    def _in_use(self, order: Sequence[Node]) -> Iterator[int]:
+        """Bytes in use while each step runs."""
         left = dict(self.readers)
-        used = most = 0
+        used = 0
         for step in order:
             used += self.size[step]
-            most = max(most, used)
+            yield used
             used -= self._freed(step, left)
             for x in self.reads[step]:
                 left[x] -= 1
-        return most
+
+    def peak(self, order: Sequence[Node]) -> int:
+        """Most bytes in use at one time."""
+        return max(self._in_use(order), default=0)
+
+    def fullest(self, order: Sequence[Node]) -> int:
+        """The position of the first step during which so much is in use."""
+        used = list(self._in_use(order))
+        return used.index(max(used)) if used else 0
+
+    def order_of(self, nodes: Sequence[Node]) -> list[Node]:
+        """The steps among nodes."""
+        return [node for node in nodes if node in self.size]
+
+    def values_read(self, step: Node) -> list[Value]:
+        """The values with memory that a step reads."""
+        return [x for node in self.reads[step] for x in node.outputs]
 
     def thrifty(self) -> list[Node]:
         """The order that adds least at each step; of equals, the first in the program."""

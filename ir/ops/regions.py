@@ -300,7 +300,7 @@ def _loop_value(
     types = _output_types(body)[carries:]
     records: list[list[Array]] = [[None] * trips for _ in types]  # type: ignore[list-item]
     for i in reversed(range(trips)) if reverse else range(trips):
-        found = _run(body, [np.int64(i), *fixed, *carry, *[x[i] for x in xs]])
+        found = _run(body, [np.asarray(i, np.int64), *fixed, *carry, *[x[i] for x in xs]])
         active = np.asarray(i < counts)
         frozen = [_freeze(active, a, b) for a, b in zip(found, carry, strict=False)]
         carry = [*frozen[: carries - shared], *found[carries - shared : carries]]
@@ -371,7 +371,7 @@ def _while_value(
     while active.any():
         if i == limit:
             raise ConvergenceError(OUT_OF_STEPS.format(limit=limit))
-        found = _run(body, [np.int64(i), *fixed, *carry])
+        found = _run(body, [np.asarray(i, np.int64), *fixed, *carry])
         carry = [_freeze(active, a, b) for a, b in zip(found, carry, strict=False)]
         for record, y in zip(records, found[carries:], strict=True):
             record.append(y)

@@ -226,6 +226,11 @@ def test_clipping_of_gradients():
     )
     g = tg.grad(lambda x: tg.sum(f(-1.0, 1.0, x) * np.array([5.0, 0.5, -3.0])))
     np.testing.assert_array_equal(g(X), [1.0, 0.5, -1.0])
+    # This pullback has no transpose, so forward mode has nothing to go by; reverse mode has.
+    square = lambda x: f(-1.0, 1.0, x * x)  # noqa: E731
+    np.testing.assert_array_equal(float(tg.grad(tg.grad(square))(3.0)), 2.0)
+    with pytest.raises(tg.UnsupportedError, match="only tells the reverse"):
+        tg.hvp(lambda x: f(-1.0, 1.0, x) ** 2, (3.0,), (1.0,))
 
 
 def local(x, c):

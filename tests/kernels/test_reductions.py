@@ -137,6 +137,26 @@ def test_an_expression_reduces_as_its_stored_value_does():
     same(inside, reduced(stored, (1,), np.add, 0.0))
 
 
+BODIES = {  # by how often the code of a row holds them: thrice, twice, once
+    "light": lambda x: x * x + 1.0,
+    "medium": lambda x: ops.exp(x * 1e-3),
+    "heavy": lambda x: ops.exp(ops.sin(x * 1e-3) + ops.cos(x)) + ops.tanh(x),
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_rows_of_every_length_for_bodies_of_every_size(body):
+    """Whole vectors and the last ones: each element counts once, and is stored where asked."""
+    for n in (1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 1000, 1023, 1024, 1025, 1040):
+        x = draw((3, n), "f8", n)
+        stored = run(BODIES[body], x)
+        expected = reduced(stored, (1,), np.add, 0.0)
+        same(run(lambda x: ops.sum_(BODIES[body](x), 1), x), expected)
+        also, total = run(lambda x: (BODIES[body](x), ops.sum_(BODIES[body](x), 1)), x)
+        same(also, stored)
+        same(total, expected)
+
+
 def test_the_order_does_not_depend_on_what_else_is_reduced():
     """Alone, in company of other rows, and beside other reductions: the same bits."""
     x = draw((33, 1300), "f8")
@@ -257,6 +277,51 @@ def test_zeros_of_both_signs(layout):
             assert np.signbit(least).all()
             assert not where.any()
             assert not there.any()
+
+
+def slow_extremum(values, largest):
+    """max or min of one row by the text of numerics 3 and 4: +0 above -0, NaN above all."""
+    if np.isnan(values).any():
+        return values.dtype.type(np.nan)
+    best = values[0]
+    for x in values[1:]:
+        ahead = x > best if largest else x < best
+        zeros = x == best == 0 and np.signbit(best) == largest  # the other zero may be better
+        best = x if ahead or (zeros and np.signbit(x) != largest) else best
+    return best
+
+
+SIGNALLING = {"f8": (0x7FF0000000000001, 0xFFF0000000000001), "f4": (0x7F800001, 0xFF800001)}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_extrema_of_special_values_bit_for_bit(layout, dtype):
+    """All signs and sizes of numbers, infinities, subnormals, zeros; NaN of either sign, quiet or
+    not, wherever they stand."""
+    shape, (axis,), _ = LAYOUTS[layout]
+    rng = np.random.default_rng(0)
+    info = np.finfo(dtype)
+    usual = [1.5, -1.5, info.max, -info.max, info.tiny, -info.tiny, 3e-39, -3e-39, 0.0, -0.0]
+    nans = np.array(SIGNALLING[dtype], f"u{info.dtype.itemsize}").view(dtype)
+    pools = {
+        "all": [*usual, np.inf, -np.inf],
+        "negative": [-1.5, -info.max, -info.tiny, -3e-39, -0.0],
+        "positive": [1.5, info.max, info.tiny, 3e-39, 0.0],
+        "zeros": [0.0, -0.0],
+        "infinities": [np.inf, -np.inf],
+        "NaN": [np.nan, -np.nan, *nans, 1.0, -np.inf],
+    }
+    for pool in pools.values():
+        for n in (1, 2, 8, 15, 17, 33, 1030):
+            x = rng.choice(np.array(pool, dtype), shape(n))
+            x[rng.random(x.shape) < 0.3] = x.flat[0]
+            got = run(lambda x: (ops.max_(x, (axis,)), ops.min_(x, (axis,))), x)
+            for values, largest in zip(got, (True, False), strict=True):
+                right = np.apply_along_axis(slow_extremum, axis, x, largest)
+                assert np.array_equal(np.isnan(values), np.isnan(right))
+                known = ~np.isnan(right)
+                assert values[known].tobytes() == right[known].tobytes()
 
 
 def test_a_sum_with_nan_or_both_infinities_is_nan():

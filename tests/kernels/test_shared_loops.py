@@ -10,7 +10,7 @@ import tilegrad as tg
 from tilegrad.fusion import lower
 from tilegrad.fusion.loops import Nest
 from tilegrad.ir import ops
-from tilegrad.ir.ops.shape import transpose
+from tilegrad.ir.ops.shape import broadcast_to, reshape, transpose
 from tilegrad.kernels.plan import compile_graph
 
 rng = np.random.default_rng(0)
@@ -121,3 +121,47 @@ def test_transposes_in_strips(shape, dtype):
     assert plan.functions[0].strategy == "strips"
     for threads in (1, 2, 3):
         np.testing.assert_array_equal(plan.run([x], threads)[0], x.T)
+
+
+ACROSS = {
+    "one": (lambda a, r, c: transpose(a) + 1.0, lambda a, r, c: a.T + 1.0),
+    "two": (lambda a, r, c: transpose(a) * transpose(a + a), lambda a, r, c: a.T * (a + a).T),
+    "row and column": (
+        lambda a, r, c: transpose(a) * row(r, a) + column(c, a),
+        lambda a, r, c: a.T * r[None, :] + c[:, None],
+    ),
+    "padded": (
+        lambda a, r, c: ops.pad(transpose(a), 2.0, (3, 1), (0, 5)),
+        lambda a, r, c: np.pad(a.T, ((3, 0), (1, 5)), constant_values=2.0),
+    ),
+    "heavy": (lambda a, r, c: ops.exp(transpose(a)) - 1.0, None),
+}
+
+
+def row(r, a):
+    return broadcast_to(reshape(r, (1, a.shape[0])), a.shape[::-1])
+
+
+def column(c, a):
+    return broadcast_to(reshape(c, (a.shape[1], 1)), a.shape[::-1])
+
+
+@pytest.mark.parametrize("kind", ACROSS)
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_bodies_around_transposes(kind, dtype):
+    """Blocks of eight by eight and what is left at either edge give what NumPy gives."""
+    function, reference = ACROSS[kind]
+    for shape in ((16, 16), (17, 23), (31, 40), (40, 31), (600, 20), (20, 1050)):
+        a, r, c = ((rng.normal(size=s)).astype(dtype) for s in (shape, shape[:1], shape[1:]))
+        plan = plan_of(function, a, r, c)
+        copy = a.T.copy()
+        right = reference(a, r, c) if reference else plan_of(ops.exp, copy).run([copy])[0] - 1.0
+        for threads in (1, 3):
+            np.testing.assert_array_equal(plan.run([a, r, c], threads)[0], right.astype(dtype))
+
+
+def test_transposes_of_three_dimensions():
+    x = rng.normal(size=(20, 19, 37))
+    for axes in ((2, 1, 0), (0, 2, 1), (1, 0, 2), (2, 0, 1), (1, 2, 0)):
+        plan = plan_of(lambda x, a=axes: transpose(x, a) + 1.0, x)
+        np.testing.assert_array_equal(plan.run([x], 1)[0], np.transpose(x, axes) + 1.0)

@@ -25,7 +25,7 @@ def loop(body, *, consts=(), init=(), xs=(), length=None, count=None, reverse=Fa
 
 
 def while_(cond, body, *, cond_consts=(), consts=(), init=(), limit=None):
-    """The results of a ``while`` of ``cond(*cond_consts, *carry)``, ``body(i, *consts, *carry)``."""
+    """Of a ``while`` of ``cond(*cond_consts, *carry)`` and ``body(i, *consts, *carry)``."""
     tested = graph_of(cond, *_pairs((*cond_consts, *init)))
     graph = graph_of(body, NUMBER, *_pairs((*consts, *init)))
     return (
@@ -81,7 +81,9 @@ def _run_loop(r, operands):
         found = run_by_steps(r.body, [np.array(i), *fixed, *carry, *[x[i] for x in xs]])
         active = np.asarray(i < counts)
         own = m - r.shared
-        carry = [_freeze(active, a, b) for a, b in zip(found[:own], carry)] + found[own:m]
+        carry = [_freeze(active, a, b) for a, b in zip(found[:own], carry, strict=False)] + found[
+            own:m
+        ]
         for record, y in zip(records, found[m:], strict=True):
             record[i] = y
     return [*carry, *records]
@@ -95,7 +97,7 @@ def _run_while(r, operands):
     while active.any():
         assert r.limit is None or i < r.limit
         found = run_by_steps(r.body, [np.array(i), *fixed, *carry])
-        carry = [_freeze(active, a, b) for a, b in zip(found, carry)]
+        carry = [_freeze(active, a, b) for a, b in zip(found, carry, strict=False)]
         rows.append(found[len(carry) :])
         counts, i = counts + active, i + 1
         active = active & run_by_steps(r.cond, [*tested, *carry])[0]
