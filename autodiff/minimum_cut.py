@@ -54,6 +54,19 @@ class FlowNetwork:
         """Which vertices can still take flow from ``source``: its side of a minimum cut."""
         return [distance >= 0 for distance in self._levels(source)]
 
+    def reaching(self, sink: int) -> list[bool]:
+        """Which vertices can still send flow to ``sink``: its side of the last minimum cut."""
+        found = [False] * len(self.edges)
+        found[sink] = True
+        queue = [sink]
+        for head in queue:
+            for e in self.edges[head]:  # its partner comes from `tail` to `head`
+                tail = self.head[e]
+                if self.left[e ^ 1] and not found[tail]:
+                    found[tail] = True
+                    queue.append(tail)
+        return found
+
     def _levels(self, source: int) -> list[int]:
         """Distance of each vertex from the source over edges with room; -1: none."""
         level = [-1] * len(self.edges)
@@ -109,7 +122,7 @@ class Cut:
         Sum over the vertices, and over ``bypassed`` the price of each.
     vertices : tuple of int
         The vertices of the cut, in order of number. Where several cuts are least it is the one
-        nearest to the sources.
+        nearest to the sources, unless asked otherwise.
     bypassed : tuple of int
         Vertices with a price whose price was paid: they lie behind the cut.
     """
@@ -125,6 +138,8 @@ def vertex_cut(
     sources: Iterable[int],
     sinks: Iterable[int],
     prices: Sequence[int] = (),
+    *,
+    late: bool = False,
 ) -> Cut | None:
     """The least vertices whose removal leaves no path from a source to a sink, ends included.
 
@@ -139,6 +154,8 @@ def vertex_cut(
     prices : sequence of int, optional
         One a vertex: what it costs if it lies behind the cut, on the sinks' side, itself not cut.
         Each vertex with a price is a source that may be passed by for that price.
+    late : bool
+        Of several least cuts take the one nearest to the sinks.
 
     Returns
     -------
@@ -169,6 +186,8 @@ def vertex_cut(
     if flow >= infinite:
         return None
     near = network.reachable(source)
+    if late:
+        near = [not reaches for reaches in network.reaching(sink)]
     return Cut(
         flow,
         tuple([v for v in range(count) if near[2 * v] and not near[2 * v + 1]]),

@@ -118,6 +118,7 @@ class Split:
             linear_nodes(ends, starts),
             [x.out for x in given],
             unsaveable=lambda x: x.shape[:1] == (GROWING,),
+            late=True,
         )
         return Split(graph, list(linear), list(outputs), list(found.saved))
 

@@ -44,7 +44,8 @@ class Partition:
     recomputed : tuple of Node
         What the backward part computes again, operands first.
     capacity : int or None
-        Of the cut; None if there is no finite one and all that is read is saved.
+        Of the cut (with a budget, the bytes saved); None if there is no finite one and all that is
+        read is saved.
     rows : tuple of Row
         One a value of the known part, in topological order.
     """
@@ -77,6 +78,7 @@ def partition(
     *,
     budget: int | None = None,
     unsaveable: Callable[[Value], bool] = lambda x: False,
+    late: bool = False,
 ) -> Partition:
     """Split a program between its known and its linear part.
 
@@ -95,6 +97,8 @@ def partition(
         but the roots (known values that are computed from nothing: a carry) is forbidden.
     unsaveable : callable
         ``unsaveable(value)``: it cannot be saved whatever it costs.
+    late : bool
+        Where several choices cost the same, the one that computes least again.
 
     Raises
     ------
@@ -111,16 +115,16 @@ def partition(
     network = Network(outputs, linear, known, reads, given)
     if budget is None:
         capacities = [None if unsaveable(x) else network.capacity(x) for x in network.values]
-        cut = vertex_cut(capacities, network.edges, network.forbidden, network.sinks)
+        cut = vertex_cut(capacities, network.edges, network.forbidden, network.sinks, late=late)
+        found = None if cut is None else cut.vertices
     else:
-        cut = _within(network, budget, unsaveable)
-    saved = reads if cut is None else [network.values[k] for k in cut.vertices]
-    order = {x: k for k, x in enumerate(network.values)}
-    saved = sorted(saved, key=order.__getitem__)
+        found = _within(network, budget, unsaveable)
+        capacities = [bytes_of(x.type) for x in network.values]
+    saved = [network.values[k] for k in sorted(network.sinks if found is None else found)]
     return Partition(
         tuple(saved),
         tuple(_between(reads, saved, given)),
-        None if cut is None else cut.capacity,
+        None if found is None else sum([capacities[k] or 0 for k in found]),
         network.rows(frozenset(saved)),
     )
 
@@ -153,51 +157,59 @@ def _between(
 # ------------------------------------------------------------------------------- with a budget
 
 
-def _within(network: Network, budget: int, unsaveable: Callable[[Value], bool]) -> Cut | None:
-    """The cut of least work among those the price can find whose bytes are within the budget.
+def _within(
+    network: Network, budget: int, unsaveable: Callable[[Value], bool]
+) -> tuple[int, ...] | None:
+    """The vertices to save, of little work, whose bytes are within the budget.
 
     The bytes saved do not grow as the price of work falls (the two are the sides of a parametric
-    minimum cut), so the price is bisected, in powers of two and then between two of them.
+    minimum cut), so the price is bisected: in the logarithm first, then between two integers.
+    Between two neighbouring prices lie sets that no price finds, in a chain of equal steps nearly
+    all: the cut that fits takes what it has room for of the next one's vertices, evenly spaced.
     """
     sizes = [bytes_of(x.type) for x in network.values]
+    capacities = [
+        None if unsaveable(x) else size << _FINEST
+        for x, size in zip(network.values, sizes, strict=True)
+    ]
     roots = [k for k, x in enumerate(network.values) if not x.node.inputs]
     # Several results of one node share its work.
     work = [work_of(x.node) // len(x.node.types) + 1 for x in network.values]
 
     def cut(price: int) -> Cut | None:
         """With a byte as ``2**_FINEST`` and a unit of work as ``price``."""
-        capacities = [
-            None if unsaveable(x) else size << _FINEST
-            for x, size in zip(network.values, sizes, strict=True)
-        ]
-        return vertex_cut(
-            capacities, network.edges, roots, network.sinks, [price * w for w in work]
-        )
+        prices = [price * w for w in work]
+        return vertex_cut(capacities, network.edges, roots, network.sinks, prices)
 
-    def fits(found: Cut | None) -> bool:
-        return found is not None and sum([sizes[k] for k in found.vertices]) <= budget
+    def total(vertices: Sequence[int]) -> int:
+        return sum([sizes[k] for k in vertices])
 
     low, high = 0, 1 << (2 * _FINEST)
-    best = cut(low)
-    if best is None:
+    best, above = cut(low), cut(high)
+    if best is None or above is None:
         return None
-    if not fits(best):
-        least = sum([sizes[k] for k in best.vertices])
+    if total(best.vertices) > budget:
+        least = total(best.vertices)
         raise BudgetError(
             f"checkpoint: expected a budget of {least} bytes at least for the values that the "
             f"backward part needs and cannot compute again, got {budget}",
             least,
         )
-    full = cut(high)
-    if fits(full):
-        return full
-    while high - low > 1 and (low == 0 or high / low > 1.02):
-        # In the logarithm first: prices of interest spread over many magnitudes.
+    if total(above.vertices) <= budget:
+        return above.vertices
+    while high - low > 1 and high > 1.02 * low:
         middle = int((max(low, 1) * high) ** 0.5) if high > 4 * low else (low + high) // 2
         middle = max(middle, low + 1)
         found = cut(middle)
-        if fits(found):
+        if found is not None and total(found.vertices) <= budget:
             low, best = middle, found
-        else:
-            high = middle
-    return best
+        elif found is not None:
+            high, above = middle, found
+    extra = [k for k in above.vertices if k not in best.vertices]
+    for count in range(len(extra), 0, -1):
+        some = [extra[(i + 1) * len(extra) // (count + 1)] for i in range(count)]
+        if count == len(extra):
+            some = extra
+        if total(best.vertices) + total(some) <= budget:
+            return (*best.vertices, *some)
+    return best.vertices

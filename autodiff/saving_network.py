@@ -241,7 +241,7 @@ def work_of(node: Node) -> int:
         return 2 * size * prod([x.shape[d] for d in contract])
     if kind == "linalg":
         return 10 * read * max([x.shape[-1] for x in node.inputs if x.ndim], default=1)
-    return 100 * (read + size) if kind in ("region", "custom", "sort") else read + size
+    return 100 * (read + size) if kind in ("region", "custom", "host", "sort") else read + size
 
 
 def _element_cost(node: Node) -> float:

@@ -13,10 +13,13 @@ from ..ir.ops.custom import Tie, custom_call, hold
 from ..ir.ops.leaves import input_node
 from ..ir.ops.operands import convert
 from ..ir.types import TensorType
+from .array import wrap
 from .directional import jvp, linear_transpose
 from .marking import name_of
 from .regions import Leaves, as_leaves, check_like, close_regions, trace_region
+from .signature import lift_leaf
 from .tracing import MARKS, RUNNING, find_input
+from .tree import map as map_tree
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
@@ -108,7 +111,11 @@ def _turned(
     if transpose_solve is None:
         return None
     pull = linear_transpose(matvec, sides.tree())
-    return (lambda v: pull(v)[0]), transpose_solve
+
+    def vecmat(v: Any) -> Any:
+        return pull(map_tree(lambda x, b: wrap(convert(lift_leaf(x), b.dtype)), v, sides.tree()))[0]
+
+    return vecmat, transpose_solve
 
 
 def custom_root(

@@ -37,6 +37,7 @@ def jit(
     donate_argnums: int | Sequence[int] = (),
     device: str | None = None,
     max_traces: int = 64,
+    memory_budget: int | None = None,
 ) -> Any:
     """Compile a function of arrays.
 
@@ -62,6 +63,10 @@ def jit(
     max_traces : int
         Programs kept for this function; the one not used for longest is dropped, with a
         :class:`~tilegrad.ir.errors.RetraceWarning`.
+    memory_budget : int, optional
+        Bytes that arguments, results and temporaries of a call may take together
+        (``lower(...).cost()["peak_memory"]``). A program that takes more is computed in another
+        order, and what it would hold for long is computed again; the bits stay.
 
     Returns
     -------
@@ -73,6 +78,9 @@ def jit(
     TracerError
         When called, if the function asks a traced array for its value (``if``, ``float()``, NumPy
         conversion).
+    BudgetError
+        When called, if the program cannot be brought into ``memory_budget``: ``needed`` is the
+        least that was reached.
 
     Notes
     -----
@@ -95,6 +103,7 @@ def jit(
         "donate_argnums": donate_argnums,
         "device": device,
         "max_traces": max_traces,
+        "memory_budget": memory_budget,
     }
     if fun is None:
         return functools.partial(jit, **options)
@@ -126,6 +135,11 @@ class Jitted:
                     op="jit",
                     device=str(options["device"]),
                 )
+            )
+        budget = options["memory_budget"]
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int)):
+            raise at_user_line(
+                TypeError(f"jit({self._name}): memory_budget: expected bytes, got {budget!r}")
             )
         self._parameters = Parameters(fun, self._name, options)
         self._static = self._parameters.static
@@ -239,7 +253,9 @@ class Jitted:
             return self.__wrapped__(*positional, **keywords)
 
         names = self._parameters.leaf_names(spec, static)
-        return trace_program(call, spec, [intern(t) for t in types], names, self._name)
+        program = trace_program(call, spec, [intern(t) for t in types], names, self._name)
+        program.memory_budget = self._options["memory_budget"]
+        return program
 
     def _drop_oldest(self, new: Program) -> None:
         limit = self._options["max_traces"]

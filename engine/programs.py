@@ -13,7 +13,7 @@ from typing import Any
 from ..ir.graph import Graph
 from .config import config
 
-__all__ = ["PlanTable", "Ready", "Stats", "compile_program"]
+__all__ = ["PlanTable", "Ready", "Stats", "compile_program", "fitted"]
 
 
 def compile_program(graph: Graph) -> Any:
@@ -33,6 +33,14 @@ def compile_program(graph: Graph) -> Any:
     plan = compile_graph(optimized)
     plan.seconds = {"optimize": seconds, **plan.seconds}
     return plan
+
+
+def fitted(graph: Graph, budget: int) -> Graph:
+    """The graph, optimized, or one of the same bits that is compiled into so many bytes."""
+    from ..fusion.fit import fit
+    from ..ir.passes.manager import optimize
+
+    return fit(optimize(graph), budget, f"jit({graph.name})")
 
 
 # Elements below which waking other threads costs more than they save.

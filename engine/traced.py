@@ -19,7 +19,7 @@ from .array import Array, from_numpy, wrap
 from .closing import Web, close, graph_of
 from .config import config
 from .effects import living, perform_again
-from .programs import PlanTable
+from .programs import PlanTable, fitted
 from .realize import data_node, intern
 from .rebuild import builder
 from .single import run_nodes
@@ -77,6 +77,7 @@ class Program:
         "effects",
         "inputs",
         "is_open",
+        "memory_budget",
         "names",
         "outputs",
         "title",
@@ -102,6 +103,7 @@ class Program:
         self.web = web
         self.is_open = bool(web.foreign or web.marks)
         self.used = 0
+        self.memory_budget: int | None = None
         self.trace_seconds = 0.0
         self._out_spec = out_spec
         self._plan: Any = None
@@ -148,7 +150,11 @@ class Program:
         """The compiled program."""
         if self._plan is None:
             self._build = builder(self._out_spec)
-            self._plan = PLANS.compiled(self.web.key, self.graph)
+            key, budget = self.web.key, self.memory_budget
+            if budget is None:
+                self._plan = PLANS.compiled(key, self.graph)
+            else:
+                self._plan = PLANS.compiled((key, budget), lambda: fitted(self.graph(), budget))
         return self._plan
 
     def run(

@@ -12,7 +12,7 @@ from math import prod
 
 from ..ir.graph import Node, Value, toposort
 from .lane_code import LaneProgram
-from .loops import HostCall, MatMul, Nest, Schedule, Step, Tile
+from .loops import HostCall, MatMul, Nest, Region, Schedule, Step, Tile
 from .lower import LONGEST_TAPE
 from .memory import reads, writes
 from .tiles import LEAST_ROWS, SCRATCH, is_by_rows
@@ -231,7 +231,7 @@ class Explainer:
         """Why the two nests did not become one tile either."""
         steps = self.schedule.steps
         one, two = steps[first[0]], steps[second[0]]
-        whole = MatMul | HostCall | LaneProgram
+        whole = MatMul | HostCall | LaneProgram | Region
         if isinstance(one, whole) or isinstance(two, whole):
             return
         if not (reads(one) | writes(one)) & (reads(two) | writes(two)):
@@ -275,6 +275,8 @@ def _describe(step: Step, k: int) -> str:
         return f"step {k} ({step.node.op.name}, a library call)"
     if isinstance(step, LaneProgram):
         return f"step {k} ({step.name}, in registers)"
+    if isinstance(step, Region):
+        return f"step {k} ({step.node.op.name}, steps of its own)"
     return f"step {k}"
 
 
@@ -286,6 +288,8 @@ def _whole(part: Step, k: int) -> str | None:
         return f"step {k} is a library call: {part.reason}"
     if isinstance(part, LaneProgram):
         return f"step {k} is a {part.name}: it keeps its values in registers"
+    if isinstance(part, Region):
+        return f"step {k} is a {part.node.op.name}: it has steps of its own"
     if isinstance(part, Nest) and part.scan is not None:
         return f"step {k} is a recurrence ({part.scan.op.name}): its last loop runs in order"
     if isinstance(part, Nest) and part.ordered:

@@ -56,22 +56,30 @@ def fit(graph: Graph, budget: int, title: str = "") -> Graph:
     BudgetError
         If no program that was tried fits. ``needed`` is the least memory of those.
     """
-    best = least = memory_of(graph)
+    least = memory_of(graph)
+    if least <= budget or not graph.outputs:
+        return graph
+    graph = _thriftily(graph)
     for _ in range(_ROUNDS):
-        if best <= budget:
+        held = memory_of(graph)
+        least = min(least, held)
+        if held <= budget:
             return graph
-        found = _fitted(graph, budget, least)
+        found = _fitted(graph, budget, held)
         if found is None:
             break
-        graph, best = found.graph, found.memory
-        least = min(least, best)
-    if best <= budget:
-        return graph
+        graph = found.graph
     raise BudgetError(
         f"{title}: expected a memory_budget of {least} bytes at least, got {budget}; arguments and "
         f"results alone take {_fixed(graph)}",
         least,
     )
+
+
+def _thriftily(graph: Graph) -> Graph:
+    """The same program in the thriftier order: one with a value that waits, for nothing."""
+    first, *rest = graph.outputs
+    return Graph(graph.inputs, (after(first, []), *rest), graph.name)
 
 
 def _fixed(graph: Graph) -> int:
@@ -190,10 +198,8 @@ class _Cut:
                 new = rebuild(node, waiting(node, inputs))
             if new is not node:
                 renewed.update(zip(node.outputs, new.outputs, strict=True))
-        # One that waits for nothing: programs with such nodes are computed in the thriftier order.
-        first, *rest = [operand(x) for x in self.graph.outputs]
-        outputs = (after(first, []), *rest)
-        return Graph(self.graph.inputs, outputs, self.graph.name)
+        outputs = tuple([operand(x) for x in self.graph.outputs])
+        return _thriftily(Graph(self.graph.inputs, outputs, self.graph.name))
 
 
 def _compute_again(

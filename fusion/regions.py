@@ -219,9 +219,7 @@ class _Iteration:
         first = 1 + len(loop.consts)
         carries = self._carries(loop.init, body, first)
         last = first + len(loop.init)
-        sequences = [
-            self._rows(lowering.buffer(v), body, last + k) for k, v in enumerate(loop.xs)
-        ]
+        sequences = [self._rows(lowering.buffer(v), body, last + k) for k, v in enumerate(loop.xs)]
         links = [(lowering.buffer(v), 1 + k) for k, v in enumerate(loop.consts)]
         return self._region(
             "loop",
@@ -336,4 +334,3 @@ class _Iteration:
             self._rows(self.lowering.buffer(outputs[result + k]), body, inside)
             for k, inside in enumerate(body.outputs[first:])
         )
-

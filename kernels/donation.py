@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..fusion.index import Index
-from ..fusion.loops import Buffer, HostCall, Nest, Schedule, Step
+from ..fusion.loops import Buffer, HostCall, Nest, Region, Schedule, Step
 from ..fusion.memory import reads, writes
 from .storage import LARGE
 
@@ -81,6 +81,9 @@ def _goes_along(step: Step, old: int, new: int) -> bool:
     With one store all that is loaded in an iteration is needed before it, so no compiler puts a
     load behind it.
     """
+    if isinstance(step, Region):  # a carry that is updated in place begins as a copy
+        pairs = [(c.initial, c.result) for c in step.carries if c.slot < 0]
+        return (old, new) in pairs and step.operands.count(old) == 1
     if not isinstance(step, Nest) or step.reduces or step.scan is not None or step.ordered:
         return False
     if step.part or len(step.stores) != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..types import Shape
 from .concrete import concrete
 
 __all__ = [
+    "accumulated",
     "as_inexact",
     "as_line",
     "axes_of",
@@ -38,6 +39,41 @@ __all__ = [
 def fail(error: Exception) -> NoReturn:
     """Raise ``error`` with the user's line added to its message."""
     raise at_user_line(error)
+
+
+def accumulated(
+    name: str, values: Sequence[Value], dtype: Any, compute: Callable[..., Value]
+) -> Value:
+    """``compute(*values)`` carried in ``dtype`` and rounded once, to the dtype that it has without.
+
+    Parameters
+    ----------
+    name : str
+        Of the function, for messages.
+    values : sequence of Value
+    dtype : dtype or None
+        Must hold every value of the common type, so that only sums and products gain by it; None
+        leaves the accumulator to the function.
+    compute : callable
+        Sums of (products of) its operands.
+
+    Raises
+    ------
+    DTypeError
+        For an accumulator that does not hold the operands.
+    """
+    if dtype is None:
+        return compute(*values)
+    target, common = as_dtype(dtype), common_dtype([x.type for x in values])
+    if not np.can_cast(common.numpy, target.numpy, "safe"):
+        fail(
+            DTypeError(
+                f"{name}: expected an accumulator that holds every {common.name}, got "
+                f"{target.name}; convert the operands with astype"
+            )
+        )
+    result = compute(*(convert(x, target) for x in values))
+    return convert(result, compute(*values).dtype)
 
 
 def static_array(name: str, what: str, x: Any) -> np.ndarray[Any, Any]:

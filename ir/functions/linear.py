@@ -1,4 +1,8 @@
-"""Products of vectors, matrices and tensors."""
+"""Products of vectors, matrices and tensors.
+
+Sums run in the dtype of the operands, except that vectors of float32 are summed in float64;
+``accum_dtype`` names another dtype to carry them in (numerics 7).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from ..ops import vecdot as _vecdot
 from ..ops.operands import as_value
 from ..ops.shape import expand_dims, reshape
 from ..types import describe
-from .arguments import fail, one_axis, promoted, static_int, static_ints
+from .arguments import accumulated, fail, one_axis, promoted, static_int, static_ints
 from .creation import eye
 from .manipulation import broadcast_shapes, moveaxis
 
@@ -39,12 +43,36 @@ __all__ = [
 ]
 
 
-def matmul(x1: Any, x2: Any) -> Value:
-    """Matrix product of the last two axes; vectors are rows or columns, leading axes broadcast."""
-    return _matmul(x1, x2)
+def matmul(x1: Any, x2: Any, *, accum_dtype: Any = None) -> Value:
+    """Matrix product of the last two axes; vectors are rows or columns, leading axes broadcast.
+
+    Parameters
+    ----------
+    x1, x2 : array-like
+    accum_dtype : dtype, optional
+        Multiply and add in this dtype, which holds every value of the operands, and round the
+        result once to theirs: ``"float64"`` for float32 matrices.
+
+    Raises
+    ------
+    ShapeError
+        For 0-d operands, unequal inner extents, or leading axes that do not broadcast.
+    DTypeError
+        If ``accum_dtype`` does not hold the operands.
+
+    Examples
+    --------
+    >>> import tilegrad as tg
+    >>> x = tg.asarray([[1.0, 2.0**-30]], dtype="float32")
+    >>> tg.matmul(tg.concat([x, x]), x.T, accum_dtype="float64")
+    Array([[1.],
+           [1.]], dtype=float32)
+    """
+    values = as_value(x1), as_value(x2)
+    return accumulated("matmul", values, accum_dtype, _matmul)
 
 
-def dot(a: Any, b: Any) -> Value:
+def dot(a: Any, b: Any, *, accum_dtype: Any = None) -> Value:
     """Sum over the last axis of ``a`` and the last but one of ``b`` (of vectors: the last)."""
     x, y = as_value(a), as_value(b)
     if x.ndim == 0 or y.ndim == 0:
@@ -52,17 +80,23 @@ def dot(a: Any, b: Any) -> Value:
     d = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[d]:
         fail(ShapeError(f"dot: expected equal inner extents, got {describe((x.type, y.type))}"))
-    return general_dot(x, y, contract=((x.ndim - 1,), (d,)))
+    return _contracted("dot", x, y, d, accum_dtype)
 
 
-def inner(a: Any, b: Any) -> Value:
+def inner(a: Any, b: Any, *, accum_dtype: Any = None) -> Value:
     """Sum over the last axis of both, for each pair of the other indices."""
     x, y = as_value(a), as_value(b)
     if x.ndim == 0 or y.ndim == 0:
         return x * y
     if x.shape[-1] != y.shape[-1]:
         fail(ShapeError(f"inner: expected equal last extents, got {describe((x.type, y.type))}"))
-    return general_dot(x, y, contract=((x.ndim - 1,), (y.ndim - 1,)))
+    return _contracted("inner", x, y, y.ndim - 1, accum_dtype)
+
+
+def _contracted(name: str, x: Value, y: Value, d: int, accum_dtype: Any) -> Value:
+    """The last axis of ``x`` contracted with axis ``d`` of ``y``."""
+    contract = ((x.ndim - 1,), (d,))
+    return accumulated(name, (x, y), accum_dtype, lambda x, y: general_dot(x, y, contract=contract))
 
 
 def outer(a: Any, b: Any) -> Value:
@@ -70,17 +104,24 @@ def outer(a: Any, b: Any) -> Value:
     return _outer(a, b)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Value:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, accum_dtype: Any = None) -> Value:
     """Sum over the last ``axes`` axes of ``a`` and the first of ``b``, or over listed pairs."""
+    pairs: Any
     if isinstance(axes, (int, np.integer)):
-        return _tensordot(a, b, int(axes))
-    first, second = (static_ints("tensordot", "axes", part) for part in axes)
-    return _tensordot(a, b, (first, second))
+        pairs = int(axes)
+    else:
+        pairs = tuple(static_ints("tensordot", "axes", part) for part in axes)
+    return accumulated(
+        "tensordot", (as_value(a), as_value(b)), accum_dtype, lambda x, y: _tensordot(x, y, pairs)
+    )
 
 
-def vecdot(x1: Any, x2: Any, axis: Any = -1) -> Value:
+def vecdot(x1: Any, x2: Any, axis: Any = -1, *, accum_dtype: Any = None) -> Value:
     """Sum over ``axis`` of ``conj(x1) * x2``; other axes broadcast."""
-    return _vecdot(x1, x2, static_int("vecdot", "axis", axis))
+    d = static_int("vecdot", "axis", axis)
+    return accumulated(
+        "vecdot", (as_value(x1), as_value(x2)), accum_dtype, lambda x, y: _vecdot(x, y, d)
+    )
 
 
 def vdot(a: Any, b: Any) -> Value:

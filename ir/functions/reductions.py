@@ -34,7 +34,7 @@ from ..ops.leaves import constant
 from ..ops.operands import as_value, convert
 from ..ops.reductions import wide
 from ..ops.shape import broadcast_to, squeeze
-from .arguments import axes_of, axis_or_none, fail, keep_axes
+from .arguments import accumulated, axes_of, axis_or_none, fail, keep_axes
 
 __all__ = [
     "all",
@@ -76,6 +76,7 @@ def sum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
+    accum_dtype: Any = None,
 ) -> Value:
     """Sum over ``axis`` (all by default); bools and small integers sum as int64 or uint64.
 
@@ -91,10 +92,12 @@ def sum(
         Added to each sum.
     where : array-like of bool, optional
         Elements that take part.
+    accum_dtype : dtype, optional
+        Carry the sum in this dtype and round once; it holds every value of the operand.
 
     Notes
     -----
-    float32 is accumulated in float64 and rounded once. The order is fixed by the shape alone.
+    float32 is accumulated in float64 at least and rounded once. The order is fixed by the shape alone.
 
     Examples
     --------
@@ -103,7 +106,9 @@ def sum(
     Array([4., 6.], dtype=float64)
     """
     x = _masked(_typed(as_value(a), dtype), where, 0)
-    total = _typed(sum_(x, axes_of("sum", axis, x.ndim, scalar=True), keepdims), dtype)
+    axes = axes_of("sum", axis, x.ndim, scalar=True)
+    total = accumulated("sum", (x,), accum_dtype, lambda x: sum_(x, axes, keepdims))
+    total = _typed(total, dtype)
     return total if initial is None else _typed(total + initial, dtype)
 
 

@@ -6,7 +6,7 @@ lanes where it meets vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -342,8 +342,26 @@ class Addressing:
             mask = guard if mask is None else self.builder.and_(mask, guard)
         return mask
 
-    def store(self, s: Store, scope: Scope, wide: bool) -> None:
-        """Carry out a store of the nest in the current block."""
+    def store_all(self, stores: Sequence[Store], scope: Scope, wide: bool) -> None:
+        """Carry out stores of the nest in the current block.
+
+        Where the mask may be set in all lanes they stand twice. A store under a mask takes twice
+        the time where memory bounds (``x + 1`` of 4 million float64: 1.9 ms instead of 1.4): the
+        processor cannot do without reading the line it writes.
+        """
+        if not (wide and stores and scope.full is not None):
+            for s in stores:
+                self._store(s, scope, wide)
+            return
+        with self.builder.if_else(scope.full, likely=True) as branches:
+            for branch, mask in zip(branches, (None, scope.mask), strict=True):
+                with branch:
+                    inner = Scope(scope)
+                    inner.mask, inner.full = mask, None
+                    for s in stores:
+                        self._store(s, inner, wide)
+
+    def _store(self, s: Store, scope: Scope, wide: bool) -> None:
         value = scope.values[s.value]
         if not wide:
             self._store_scalar(s, value, scope)
@@ -351,18 +369,17 @@ class Addressing:
         b, base = self.builder, self._bases[s.buffer]
         size = _element_size(value)
         value = self.as_vector(value)
-        mask, full = scope.mask, scope.full
+        mask = scope.mask
         if s.guard >= 0:
             guard = self.operand(s.guard, True, scope).value
             mask = guard if mask is None else b.and_(mask, guard)
-            full = None
         dtype = self._dtype_of(s)
         if self.contiguous(s.index):
             place = address(b, base, self._add_atoms(s.index, scope.sums.get(s.index), scope), size)
             if s.how != "set":
                 old = load_row(self.vector, place, dtype, mask)
                 value = self._merged(s.how, self.vector, old, value)
-            store_row(self.vector, place, value, mask, full)
+            store_row(self.vector, place, value, mask)
             return
         stride = self.lane_stride(s.index)
         if stride is not None and s.how == "set":

@@ -187,9 +187,7 @@ def _emit_step(
 ) -> None:
     """One step: alone, piece by piece, or shared by threads."""
     extent, pieces = step[0], step[1]
-    simple = b.and_(
-        b.icmp_signed("<=", pieces, I64(1)), b.icmp_signed("==", step[4], I64(0))
-    )
+    simple = b.and_(b.icmp_signed("<=", pieces, I64(1)), b.icmp_signed("==", step[4], I64(0)))
     with b.if_else(simple) as (at_once, in_pieces):
         with at_once:
             buffers, table = (b.inttoptr(context[k], POINTER) for k in (BUFFERS, TABLE))

@@ -244,5 +244,4 @@ class NestEmitter(Addressing):
     def leaf(self, scope: Scope) -> None:
         """Carry out the stores, in the innermost body."""
         wide = self.form.vector_loop is not None
-        for s in self.nest.stores:
-            self.store(s, scope, wide)
+        self.store_all(self.nest.stores, scope, wide)

@@ -176,8 +176,7 @@ class ReduceEmitter(StateEmitter):
             self.masked(inner, k, stop)
         tape = range(len(self.nest.tape))
         self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
-        for s in self.inner_stores:
-            self.store(s, inner, True)
+        self.store_all(self.inner_stores, inner, True)
         position = Typed(b.add(self.splat(Typed(k, int64)).value, LANE_NUMBERS), int64)
         results = []
         for monoid, reduction, old in zip(self.monoids, self.nest.reductions, running, strict=True):
@@ -342,8 +341,7 @@ class ReduceEmitter(StateEmitter):
                 self.masked(inner, j, last)
                 tape = range(len(self.nest.tape))
                 self.emit([n for n in tape if n not in inner.values and n not in self.after], inner)
-                for s in self.inner_stores:
-                    self.store(s, inner, True)
+                self.store_all(self.inner_stores, inner, True)
                 at = b.add(lane, t)
                 position = self.splat(Typed(k, int64))
                 for monoid, reduction, slots in zip(

@@ -180,9 +180,8 @@ def emit_iteration(module: Any, run: Any) -> Any:
         asked = words[_TRIPS]
         with b.if_then(b.icmp_signed(">=", asked, I64(0))):
             b.store(done, b.inttoptr(f.place(asked), POINTER))
-        with f.each(_RECORDS, ROWS_WORDS) as r:
-            with b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
-                f.tape(r[0])[_ROWS] = done
+        with f.each(_RECORDS, ROWS_WORDS) as r, b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
+            f.tape(r[0])[_ROWS] = done
     b.ret_void()
     return f.function
 
@@ -219,14 +218,12 @@ def _begin_carries(f: _Frame, trips: Any, known: Any) -> None:
 def _begin_tapes(f: _Frame, trips: Any, grow: Any) -> None:
     """Room for what a counted loop records, a look at the length of what it reads."""
     b, words = f.b, f.words
-    with f.each(_RECORDS, ROWS_WORDS) as r:
-        with b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
-            room = b.call(grow, [f.tape(r[0]).pointer, trips, r[2]])
-            f.fail_unless(room, words[_NO_MEMORY])
-    with f.each(_SEQUENCES, ROWS_WORDS) as r:
-        with b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
-            enough = b.icmp_signed(">=", f.tape(r[0])[_ROWS], trips)
-            f.fail_unless(enough, words[_SHORT])
+    with f.each(_RECORDS, ROWS_WORDS) as r, b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
+        room = b.call(grow, [f.tape(r[0]).pointer, trips, r[2]])
+        f.fail_unless(room, words[_NO_MEMORY])
+    with f.each(_SEQUENCES, ROWS_WORDS) as r, b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
+        enough = b.icmp_signed(">=", f.tape(r[0])[_ROWS], trips)
+        f.fail_unless(enough, words[_SHORT])
 
 
 def _emit_loop(f: _Frame, run: Any, grow: Any, trips: Any, known: Any, counted: Any) -> None:
@@ -331,4 +328,3 @@ def _emit_grow(module: Any) -> Any:
     words[_CAPACITY] = size
     b.ret(ir.IntType(1)(1))
     return function
-

@@ -119,5 +119,4 @@ class ScanEmitter(NestEmitter):
             if i.kind == "scanned":
                 scope.values[n] = result
         self.emit([n for n in sorted(self.after) if n not in scope.values], scope)
-        for s in self.nest.stores:
-            self.store(s, scope, wide)
+        self.store_all(self.nest.stores, scope, wide)

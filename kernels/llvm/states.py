@@ -162,8 +162,7 @@ class StateEmitter(NestEmitter):
         todo = [n for n in sorted(self.wanted) if n not in scope.values]
         self.emit(todo, scope)
         wide = h.width > 1
-        for s in self.outer_stores:
-            self.store(s, scope, wide)
+        self.store_all(self.outer_stores, scope, wide)
 
 
 def _stored(part: DType, width: int) -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from plans import graph_of
 
+from tilegrad.fusion import regions
+from tilegrad.ir import ops
 from tilegrad.ir.graph import Graph, Node, make_node
-from tilegrad.ir.ops.leaves import input_node
+from tilegrad.ir.interpret import interpret_graph
+from tilegrad.ir.ops.leaves import constant, input_node
 from tilegrad.ir.ops.regions import COND, Loop, While
 from tilegrad.kernels.plan import compile_graph
 
@@ -120,3 +125,46 @@ def run_by_steps(graph, arguments):
         run = _run_region if node.op.kind == "region" else _run_node
         known.update(zip(node.outputs, run(node, operands), strict=True))
     return [known[v] for v in graph.outputs]
+
+
+def driven(graph):
+    """The plan of a graph whose regions are all loops of the driver, however small."""
+    with mock.patch.object(regions, "lane_program", return_value=None):
+        return compile_graph(graph)
+
+
+def agree(graph, arguments, *, threads=1, exact=True):
+    """The outputs by the driver, after comparing them with those of single steps and of NumPy."""
+    plan = driven(graph)
+    found = plan.run([np.array(a) for a in arguments], threads)
+    for got, right in zip(found, run_by_steps(graph, arguments), strict=True):
+        assert (got.shape, got.dtype) == (right.shape, right.dtype)
+        assert got.tobytes() == right.tobytes()
+    for got, right in zip(found, interpret_graph(graph, arguments), strict=True):
+        assert got.shape == right.shape
+        if exact:
+            np.testing.assert_array_equal(got, right)
+        else:
+            np.testing.assert_allclose(got, right, rtol=1e-12)
+    again = plan.run([np.array(a) for a in arguments], threads)
+    assert [a.tobytes() for a in again] == [a.tobytes() for a in found]
+    return found
+
+
+def doubled(limit=None):
+    """Double until a bound is passed; records each value."""
+
+    def program(bound, x):
+        return while_(
+            lambda bound, c, n: ops.lt(ops.sum_(c), bound),
+            lambda i, c, n: (c * 2.0, n + i, c),
+            cond_consts=[bound],
+            init=[x, constant(0)],
+            limit=limit,
+        )
+
+    return program
+
+
+def rng(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rule_checks import evaluate
 
 from tilegrad.engine.namespace import BUILDERS
-from tilegrad.ir.errors import ShapeError
+from tilegrad.ir.errors import DTypeError, ShapeError
 
 EXTENTS = dict(zip("abcde", (2, 3, 1, 4, 2), strict=True))
 
@@ -109,3 +109,37 @@ def test_long_convolutions_go_piece_by_piece(rng, monkeypatch):
         rtol=1e-12,
     )
     assert max(t.size for n in toposort([value]) for t in n.types) <= 2000
+
+
+ACCUMULATED = {
+    # name: (shapes, the exact result)
+    "matmul": (((3, 40), (40, 5)), np.matmul),
+    "dot": (((3, 40), (40, 5)), np.dot),
+    "inner": (((3, 40), (5, 40)), np.inner),
+    "tensordot": (((3, 8, 5), (8, 5, 2)), np.tensordot),
+    "vecdot": (((3, 40), (3, 40)), np.vecdot),
+    "sum": (((3, 40),), np.sum),
+}
+
+
+@pytest.mark.parametrize("name", ACCUMULATED)
+def test_sums_carried_in_a_wider_dtype_round_once(name, rng):  # NC002
+    shapes, exact = ACCUMULATED[name]
+    arrays = [rng.standard_normal(s).astype("f4") for s in shapes]
+    arrays[0][..., 0] = 2.0**24  # what follows would be lost in float32
+    arrays[-1] = np.abs(arrays[-1])
+    function = BUILDERS[name]
+    got = evaluate(lambda *xs: function(*xs, accum_dtype="float64"), *arrays)
+    want = exact(*(x.astype("f8") for x in arrays)).astype("f4")
+    assert got.dtype == np.float32
+    np.testing.assert_array_max_ulp(got, want, 1)
+    with pytest.raises(
+        DTypeError, match=rf"{name}: expected an accumulator that holds every float32, got int32"
+    ):
+        function(*arrays, accum_dtype="int32")
+
+
+def test_the_accumulator_does_not_change_the_type_of_a_sum():
+    x = np.arange(5, dtype="i4")
+    got = evaluate(lambda x: BUILDERS["sum"](x, accum_dtype="float64"), x)
+    assert (got.dtype, got) == (np.int64, 10)
