@@ -11,10 +11,10 @@ from .engine import namespace as _namespace
 from .engine.array import Array
 from .engine.array import evaluate as eval  # noqa: F401 - not for star imports
 from .engine.associative_scan import associative_scan
-from .engine.branches import cond, select, switch
+from .engine.branches import cond, switch
 from .engine.callbacks import pure_callback
-from .engine.checkpoint import checkpoint, checkpoint_name, remat
 from .engine.check_grads import check_grads, verify_ad
+from .engine.checkpoint import checkpoint, checkpoint_name, remat
 from .engine.config import config
 from .engine.counters import counters
 from .engine.custom_jvp import custom_jvp
@@ -59,6 +59,7 @@ from .ir.dtypes import (
     uint64,
 )
 from .ir.errors import (
+    BudgetError,
     CheckError,
     ConvergenceError,
     DeletedError,
@@ -78,6 +79,7 @@ newaxis = None
 __all__ = [
     *_namespace.__all__,
     "Array",
+    "BudgetError",
     "CheckError",
     "ConvergenceError",
     "DType",

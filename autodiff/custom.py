@@ -173,7 +173,7 @@ class Forward(Rule):
 
     __slots__ = ("args", "fixed", "push", "title")
 
-    def __init__(self, title: str, args: int, fixed: int, push: Push) -> None:
+    def __init__(self, title: str, args: int, fixed: int, push: Push | None) -> None:
         self.title = title
         self.args = args
         self.fixed = fixed
@@ -185,8 +185,8 @@ class Forward(Rule):
 
     def jvp(self, node: Node, tangents: Tangents) -> tuple[Value | None, ...]:
         _, args, extras = self._parts(node, node.inputs)
-        captured, dots, others = self._parts(node, tangents)
-        captured = unheld(captured, node)
+        _, dots, others = self._parts(node, tangents)
+        captured = unheld(node, tangents)
         if any(t is not None for t in others[: self.fixed]):
             unsupported("jvp", node, f"{self.title}: an argument of nondiff_argnums has a tangent")
         if all(t is None for t in dots):
@@ -195,6 +195,7 @@ class Forward(Rule):
 
     def _told(self, node: Node, args: Any, extras: Any, dots: Any) -> Tangents:
         """What the rule says of moving arguments."""
+        assert self.push is not None
         return self.push(args, extras, dots)
 
     def transpose(self, node: Node, cotangents: Tangents, linear: Sequence[bool]) -> Sequence[Any]:
@@ -216,6 +217,7 @@ class Forward(Rule):
         return found, (0,) * len(found)
 
     def _batched(self, arg_axes: Axes, extra_axes: Axes, size: int) -> Rule:
+        assert self.push is not None
         push = batched_push(self.push, arg_axes, extra_axes, size)
         return Forward(self.title, self.args, self.fixed, push)
 
@@ -244,7 +246,7 @@ class Reverse(Forward):
     __slots__ = ("asked", "fwd")
 
     def __init__(self, title: str, args: int, fixed: int, fwd: Fwd, push: Push | None) -> None:
-        super().__init__(title, args, fixed, push)  # type: ignore[arg-type]
+        super().__init__(title, args, fixed, push)
         self.fwd = fwd
         self.asked = False
 
@@ -271,13 +273,13 @@ class Reverse(Forward):
             try:
                 found = push(fixed[n : n + k], fixed[n + k :], [given.get(i) for i in range(k)])
             except UnsupportedError:
-                if self.push:
+                if self.push is not None:
                     raise
                 return []  # a pullback that is not linear; the other way back may be all we need
             return [instantiated(node.outputs[i], found[i]) for i in kept]
 
-        fixed = [*residuals, *args, *extras] if push else residuals
-        pull = Pull(self.title, len(fixed), pulled, pushed if push else None)
+        fixed = residuals if push is None else [*residuals, *args, *extras]
+        pull = Pull(self.title, len(fixed), pulled, None if push is None else pushed)
         found = iter(pull.called(fixed, [t for t in dots if t is not None], types))
         return [next(found) if t.dtype.is_inexact else None for t in node.types]
 
@@ -297,7 +299,9 @@ class Reverse(Forward):
         return [None if c is None else next(found) for c in given]
 
     def _batched(self, arg_axes: Axes, extra_axes: Axes, size: int) -> Rule:
-        push = self.push and batched_push(self.push, arg_axes, extra_axes, size)
+        push = self.push
+        if push is not None:
+            push = batched_push(push, arg_axes, extra_axes, size)
         fwd = self.fwd
 
         def many(args: Sequence[Value], extras: Sequence[Value]) -> Any:
@@ -376,10 +380,10 @@ class Pull(Rule):
 
     def jvp(self, node: Node, tangents: Tangents) -> tuple[Value | None, ...]:
         _, fixed, dots = self._parts(node, node.inputs)
-        found, fixed_dots, moved = self._parts(node, tangents)
+        _, fixed_dots, moved = self._parts(node, tangents)
         if any(t is not None for t in fixed_dots) and not values_of(node):
             unsupported("jvp", node, self.refusal())
-        known = tuple(unheld(found, node)) or (None,) * len(node.types)
+        known = tuple(unheld(node, tangents)) or (None,) * len(node.types)
         if all(t is None for t in moved):
             return known
         some = [instantiated(x, t) for x, t in zip(dots, moved, strict=True)]

@@ -23,27 +23,13 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ..ir.errors import TilegradError
+from ..ir.errors import BudgetError
 from .checkpoint_schedules import Action
 
-__all__ = ["BudgetError", "Segmentation", "nested_actions", "pieces_of", "segment"]
+__all__ = ["Segmentation", "nested_actions", "pieces_of", "segment"]
 
 # More levels than this are of no use to any length that an int64 counts.
 _MOST_LEVELS = 63
-
-
-class BudgetError(TilegradError, MemoryError):
-    """A byte budget is below what a program needs however much it computes again.
-
-    Attributes
-    ----------
-    needed : int
-        The least budget that would do, in bytes.
-    """
-
-    def __init__(self, message: str, needed: int) -> None:
-        super().__init__(message)
-        self.needed = needed
 
 
 @dataclass(frozen=True, slots=True)

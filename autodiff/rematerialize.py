@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..ir.errors import BudgetError
 from ..ir.graph import Node, Value, toposort
 from .minimum_cut import Cut, vertex_cut
-from .nested_segments import BudgetError
 from .saving_network import Linear, Network, Row, bytes_of, is_plain, work_of
 
 __all__ = ["Partition", "partition", "reads_of"]

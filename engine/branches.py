@@ -1,4 +1,4 @@
-"""Branches: ``cond``, ``switch`` and ``select``."""
+"""Branches: ``cond`` and ``switch``."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from typing import Any
 
 from ..ir.dtypes import DType, int64, promote
 from ..ir.errors import DTypeError, ShapeError
-from ..ir.functions.searching import select as select_by_list
 from ..ir.graph import Graph, Value, make_node
 from ..ir.location import at_user_line
-from ..ir.ops import where as where_value
 from ..ir.ops.comparison import ne
-from ..ir.ops.leaves import input_node
+from ..ir.ops.leaves import constant, input_node
 from ..ir.ops.operands import convert
-from ..ir.ops.regions import COND, strong
+from ..ir.ops.regions import COND
 from ..ir.ops.selection import clip
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
-from .array import lift, lower_to_arrays, wrap
+from .array import wrap
 from .captures import arrays_read_by
+from .effects import one_token, perform
 from .marking import name_of
 from .regions import Leaves, as_leaves, check_like, close_regions, is_traced, trace_region
 from .signature import lift_leaf, type_of
 
-__all__ = ["cond", "select", "switch"]
+__all__ = ["cond", "switch"]
 
 
 def cond(
@@ -81,7 +80,7 @@ def cond(
             raise at_user_line(
                 ValueError(f"cond: pred: expected a bool or a finite number, got {number}")
             )
-        return (true_fun if number else false_fun)(*operands)
+        return as_leaves((true_fun if number else false_fun)(*operands), "the result").tree()
     holds = condition if condition.dtype.is_bool else ne(condition, 0)
     return _branches("cond", convert(holds, int64), [false_fun, true_fun], given)
 
@@ -113,7 +112,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     position = lift_leaf(index)
     given = as_leaves(operands, "operands")
     if not is_traced([position]):
-        return functions[min(max(wrap(position).item(), 0), len(functions) - 1)](*operands)
+        chosen = functions[min(max(wrap(position).item(), 0), len(functions) - 1)]
+        return as_leaves(chosen(*operands), "the result").tree()
     if len(functions) == 1:
         return functions[0](*operands)
     clamped = clip(position, 0, len(functions) - 1)
@@ -140,7 +140,13 @@ def _branches(
         what = f"what {name_of(region.fun)} returns to be like the result of {name_of(first.fun)}:"
         check_like(title, what + " a value", first.out, region.out)
     frontier = [*given.values, *[x._value for x in arrays_read_by(functions)]]
-    closed = [close_regions(r.inputs, r.out.values, frontier, "branch") for r in regions]
+    # If one of them has effects, each gives a token besides.
+    noisy = any(r.effects for r in regions)
+    tokens = [[one_token(r.effects, constant(True))] if noisy else [] for r in regions]
+    closed = [
+        close_regions(r.inputs, [*r.out.values, *token], frontier, "branch")
+        for r, token in zip(regions, tokens, strict=True)
+    ]
     outer = list(dict.fromkeys([*given.values, *[x for _, more in closed for x in more]]))
     places = {x: k for k, x in enumerate(outer)}
     graphs = []
@@ -148,12 +154,14 @@ def _branches(
         own = [places[x] for x in (*captured, *given.values)]
         graphs.append(_over(graph, own, [x.type for x in outer]))
     node = make_node(COND, (index, *outer), branches=tuple(graphs))
+    if noisy:
+        perform(node.outputs[-1])
     return first.out.tree(node.outputs)
 
 
 def _over(graph: Graph, places: Sequence[int], types: Sequence[TensorType]) -> Graph:
     """``graph`` as a function of all operands, its own inputs being at ``places`` among them."""
-    inputs = [input_node(strong(t), f"x{k}") for k, t in enumerate(types)]
+    inputs = [input_node(t, f"x{k}") for k, t in enumerate(types)]
     own = {node.out: inputs[k].out for node, k in zip(graph.inputs, places, strict=True)}
     return Graph(tuple(inputs), substitute(graph.outputs, own), graph.name)
 
@@ -183,25 +191,3 @@ def _is_kept(weak: DType, target: DType) -> bool:
     order = [weak.is_complex, weak.is_inexact, weak.is_integer]
     mine = [target.is_complex, target.is_inexact, target.is_integer or target.is_inexact]
     return all(b or not a for a, b in zip(order, mine, strict=True))
-
-
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """NumPy's ``select(condlist, choicelist, default)``, or JAX's ``select(pred, x, y)``.
-
-    With lists: for each element the choice of the first condition that holds. With an array in the
-    place of the list: elementwise ``x`` where ``pred`` holds, else ``y``, of one shape and dtype.
-
-    Examples
-    --------
-    >>> import tilegrad as tg
-    >>> tg.select([tg.asarray([True, False])], [1.0], -1.0)
-    Array([ 1., -1.], dtype=float64)
-    >>> tg.select(tg.asarray([True, False]), tg.ones(2), tg.zeros(2))
-    Array([1., 0.], dtype=float64)
-    """
-    if isinstance(condlist, list | tuple):
-        return lower_to_arrays(select_by_list(lift(condlist), lift(choicelist), lift(default)))
-    a, b = type_of(choicelist, "select: x"), type_of(default, "select: y")
-    if a.shape != b.shape:
-        raise at_user_line(ShapeError(f"select: expected x and y of one shape, got {a} and {b}"))
-    return wrap(where_value(lift(condlist), lift(choicelist), lift(default)))

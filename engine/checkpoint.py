@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
@@ -28,6 +28,7 @@ def checkpoint(
     *,
     policy: Any = None,
     memory_budget: int | None = None,
+    static_argnums: int | Sequence[int] = (),
 ) -> Any:
     """A function that is computed again where its derivatives need what it computed.
 
@@ -42,7 +43,9 @@ def checkpoint(
         What is saved. ``policy(op, *types, **params) -> bool``: whether the results of an operation
         may be. Default: nothing.
     memory_budget : int, optional
-        Save at most so many bytes, chosen such that as little work as possible is done again.
+        Save at most so many bytes, chosen such that little work is done again.
+    static_argnums : int or sequence of int
+        Positional arguments that are handed to ``fun`` as they are: no arrays.
 
     Returns
     -------
@@ -69,18 +72,25 @@ def checkpoint(
     1.0
     """
     if fun is None:
-        return partial(checkpoint, policy=policy, memory_budget=memory_budget)
+        return partial(
+            checkpoint, policy=policy, memory_budget=memory_budget, static_argnums=static_argnums
+        )
     choose = choice_of(policy, memory_budget)
     rule = Recompute(f"checkpoint({name_of(fun)})", choose)
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        given = as_leaves((args, kwargs), f"{rule.title}: arguments")
+        whole = {k % len(args): args[k] for k in static}
+        rest = [x for k, x in enumerate(args) if k not in whole]
+        given = as_leaves((rest, kwargs), f"{rule.title}: arguments")
         # As under grad: the arguments keep their values, so that Python's if and while work.
         marks = [alias(x) for x in given.values]
         with differentiating(marks):
-            inner_args, inner_kwargs = given.tree(marks)
-            result = fun(*inner_args, **inner_kwargs)
+            inner, inner_kwargs = given.tree(marks)
+            for k in sorted(whole):
+                inner.insert(k, whole[k])
+            result = fun(*inner, **inner_kwargs)
         leaves: list[Any] = []
         spec = take_apart(result, leaves)
         where = paths(spec, f"{rule.title}: the result")

@@ -8,14 +8,18 @@ them in the enclosing trace, or at once if there is none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ..ir.graph import Node, Value, toposort
-from ..ir.ops.host import EFFECT
-from ..ir.ops.leaves import INPUT
+from ..ir.ops.host import EFFECT, HostFunction, effect
+from ..ir.ops.leaves import INPUT, constant
+from ..ir.ops.logic import and_
+from ..ir.ops.reductions import all_
 from .realize import realize_values
 from .tracing import RUNNING, find_input
 
-__all__ = ["living", "perform", "perform_again"]
+__all__ = ["living", "one_token", "perform", "perform_again"]
 
 
 def perform(token: Value) -> None:
@@ -56,3 +60,30 @@ def living(tokens: Sequence[Value], inputs: Iterable[Value]) -> list[Value]:
 
 def _is_lost(node: Node, given: set[Node]) -> bool:
     return node.op is INPUT and node not in given and node.param("trace") is None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored(HostFunction):
+    """A function of the first ``count`` operands; the others say where it belongs."""
+
+    function: HostFunction
+    count: int
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        return self.function(*operands[: self.count])
+
+
+def one_token(tokens: Sequence[Value], anchor: Value) -> Value:
+    """One token, of shape (), for the effects of a region.
+
+    What does not depend on anything inside a region is computed outside, once. An effect there
+    happens each time all the same: it is made to depend on ``anchor``.
+    """
+    found = constant(True)
+    for token in tokens:
+        node = token.node
+        if node.op is EFFECT:
+            function = Anchored(node.param("function"), len(node.inputs))
+            token = effect(function, [*node.inputs, anchor], node.param("shape"))
+        found = and_(found, all_(token) if token.ndim else token)
+    return found

@@ -30,7 +30,9 @@ from .tracing import differentiating
 from .tree import map as map_tree
 from .tree import show
 
-__all__ = ["Point", "grad", "run_at_point", "stop_gradient", "value_and_grad"]
+__all__ = [
+    *("Point", "grad", "require_floating", "run_at_point", "stop_gradient", "value_and_grad"),
+]
 
 
 @dataclass(slots=True)
@@ -120,14 +122,19 @@ def _scalar_result(point: Point, holomorphic: bool) -> Value:
                 f"absolute value, or pass holomorphic=True for the complex derivative"
             )
         )
+    require_floating(title, value, out.names[0])
+    return value
+
+
+def require_floating(title: str, value: Value, name: str) -> None:
+    """Refuse a result that has no derivative."""
     if not value.dtype.is_inexact:
         raise at_user_line(
             DTypeError(
-                f"{title}: expected a floating result, got {value.type}, which has no derivative; "
-                f"convert with astype('float64')"
+                f"{title}: expected floating results, got {name}: {value.type}, which has no "
+                f"derivative; convert with astype('float64')"
             )
         )
-    return value
 
 
 def value_and_grad(

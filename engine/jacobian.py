@@ -21,7 +21,7 @@ from ..ir.ops.shape import moveaxis, reshape
 from ..ir.types import TensorType
 from .array import wrap
 from .directional import jvp
-from .gradient import Point, grad, run_at_point
+from .gradient import Point, grad, require_floating, run_at_point
 from .marking import strong, tangent_inputs
 from .tracing import Trace
 from .tree import put_together
@@ -136,13 +136,7 @@ def _check(point: Point, holomorphic: bool) -> None:
                     f"{x.type}; pass holomorphic=True, or split into real and imaginary parts"
                 )
             )
-        if not x.dtype.is_inexact:
-            raise at_user_line(
-                DTypeError(
-                    f"{point.title}: expected floating results, got {name}: {x.type}, which has no "
-                    f"derivative; convert with astype('float64')"
-                )
-            )
+        require_floating(point.title, x, name)
 
 
 def _forward_blocks(point: Point, holomorphic: bool) -> list[list[Value]]:

@@ -13,14 +13,16 @@ import numpy as np
 
 from ..ir.dtypes import int64
 from ..ir.errors import ConvergenceError, DTypeError, ShapeError
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Node, Value
 from ..ir.location import at_user_line
-from ..ir.ops import maximum, sub
+from ..ir.ops import and_, maximum, sub
+from ..ir.ops.leaves import constant, input_node
 from ..ir.ops.operands import convert
 from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
 from ..ir.types import TensorType
 from .array import Array, wrap
 from .config import config
+from .effects import one_token, perform
 from .marking import name_of
 from .namespace import concatenate, stack
 from .regions import Leaves, as_leaves, check_like, close_regions, is_traced, trace_region
@@ -110,14 +112,13 @@ def scan(
     loop = Loop(
         body.graph,
         tuple(body.captured),
-        tuple(start.values),
+        body.init,
         tuple(sequences.values),
         steps,
         reverse=bool(reverse),
         checkpoint=_checkpoint("scan", checkpoint),
     )
-    node = loop.node()
-    return body.out.tree(node.outputs)  # type: ignore[no-any-return]
+    return body.results(loop.node())  # type: ignore[no-any-return]
 
 
 def fori_loop(
@@ -173,14 +174,13 @@ def fori_loop(
     loop = Loop(
         body.graph,
         tuple(body.captured),
-        tuple(start.values),
+        body.init,
         (),
         max(int(upper) - int(lower), 0) if known else None,
         None if known else maximum(sub(bounds[1], bounds[0]), 0),
         checkpoint=_checkpoint("fori_loop", checkpoint) if known else None,
     )
-    node = loop.node()
-    return body.out.tree(node.outputs)[0]
+    return body.results(loop.node())[0]
 
 
 def while_loop(
@@ -254,10 +254,10 @@ def while_loop(
         lambda arrays: wrap(_condition(cond_fun, start.tree([x._value for x in arrays]))),
     )
     cond, outer = close_regions(tested.inputs, tested.out.values, name="condition")
-    node = While(
-        cond, body.graph, tuple(outer), tuple(body.captured), tuple(start.values), max_steps
-    ).node()
-    return body.out.tree(node.outputs)[0]
+    for x in body.init[len(start.values) :]:
+        cond = Graph((*cond.inputs, input_node(x.type, "token")), cond.outputs, cond.name)
+    loop = While(cond, body.graph, tuple(outer), tuple(body.captured), body.init, max_steps)
+    return body.results(loop.node())[0]
 
 
 def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
@@ -307,6 +307,8 @@ class _Body:
     captured : list of Value
     out : Leaves
         The pair that the step returned.
+    init : tuple of Value
+        The carry to begin with, with a token if the body has effects.
     """
 
     def __init__(
@@ -331,21 +333,36 @@ class _Body:
             if not (carry.spec == start.spec and _adopt(start, carry)):
                 break
         check_like(f"{title}({name_of(fun)})", "a carry", start, carry)
-        graph, self.captured = close_regions(region.inputs, region.out.values)
+        self.out, self.count = region.out, count
+        # Effects give a token, which is carried: it is alive as long as the loop is.
+        tokens = [one_token(region.effects, region.inputs[0])] if region.effects else []
+        graph, self.captured = close_regions(region.inputs, [*region.out.values, *tokens])
         # The captured values come first; the index belongs in front of them.
         at = len(self.captured)
-        inputs = (graph.inputs[at], *graph.inputs[:at], *graph.inputs[at + 1 :])
-        self.graph = Graph(inputs, graph.outputs, graph.name)
-        self.out = region.out
+        end = at + 1 + count
+        token = [input_node(x.type, "token") for x in tokens]
+        inputs = (graph.inputs[at], *graph.inputs[:at], *graph.inputs[at + 1 : end], *token)
+        outputs = list(graph.outputs)
+        if tokens:
+            outputs.insert(count, and_(token[0].out, outputs.pop()))
+        self.graph = Graph((*inputs, *graph.inputs[end:]), tuple(outputs), graph.name)
+        self.init = (*start.values, *[constant(True) for _ in tokens])
+
+    def results(self, node: Node) -> Any:
+        """The pair of the last carry and the records; its effects are noted."""
+        values = list(node.outputs)
+        if len(self.init) > self.count:
+            perform(values.pop(self.count))
+        return self.out.tree(values)
 
 
 def _adopt(start: Leaves, out: Leaves) -> bool:
-    """Give Python numbers among the first values the dtype of the carry; whether one changed."""
+    """Give Python numbers among the first values the dtype of the carry; whether there were any."""
     changed = False
     for k, (a, b) in enumerate(zip(start.values, out.values, strict=False)):
-        fits = a.type.weak and a.shape == b.shape and a.dtype is not b.dtype
-        if fits and (b.dtype.is_inexact or (a.dtype.is_integer and b.dtype.is_integer)):
-            start.values[k] = convert(a, b.dtype)
+        if a.type.weak:
+            fits = b.dtype.is_inexact or (a.dtype.is_integer and b.dtype.is_integer)
+            start.values[k] = convert(a, b.dtype if fits else a.dtype)
             changed = True
     return changed
 

@@ -20,6 +20,7 @@ from ..ir.ops.shape import BROADCAST
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .array import wrap
+from .effects import living
 from .marking import name_of
 from .signature import lift_leaf, type_of
 from .traced import output_value
@@ -91,14 +92,19 @@ class Region:
         The stand-ins.
     out : Leaves
         What it returned.
+    effects : list of Value
+        Tokens of what it did besides, see :mod:`.effects`.
     """
 
-    __slots__ = ("fun", "inputs", "out")
+    __slots__ = ("effects", "fun", "inputs", "out")
 
-    def __init__(self, fun: Callable[..., Any], inputs: list[Value], out: Leaves) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], inputs: list[Value], out: Leaves, effects: list[Value]
+    ) -> None:
         self.fun = fun
         self.inputs = inputs
         self.out = out
+        self.effects = effects
 
 
 def trace_region(
@@ -111,7 +117,7 @@ def trace_region(
     """Run ``call(arrays)``, which calls ``fun``, on a stand-in for each of ``types``."""
     trace = Trace(f"{title}({name_of(fun)})")
     with tracing(trace):
-        inputs = [placeholder(strong(t), n, trace) for t, n in zip(types, names, strict=True)]
+        inputs = [placeholder(t, n, trace) for t, n in zip(types, names, strict=True)]
         result = call([wrap(x) for x in inputs])
         leaves: list[Any] = []
         spec = take_apart(result, leaves)
@@ -119,7 +125,7 @@ def trace_region(
         values = [
             output_value(x, f"{trace.title}: {name}") for x, name in zip(leaves, where, strict=True)
         ]
-    return Region(fun, inputs, Leaves(spec, where, values))
+    return Region(fun, inputs, Leaves(spec, where, values), living(trace.effects, inputs))
 
 
 def close_regions(
@@ -150,8 +156,11 @@ def close_regions(
             if x.node not in inside and x.node not in stops and not _is_plain(x.node):
                 captured[x] = None
     outer = list(captured)
-    fresh = [input_node(strong(x.type), f"c{k}").out for k, x in enumerate(outer)]
-    own = [input_node(x.type, x.node.param("name")).out for x in inputs]
+    fresh = [input_node(x.type, f"c{k}").out for k, x in enumerate(outer)]
+    own = [
+        input_node(x.type if keep_weak else strong(x.type), x.node.param("name")).out
+        for x in inputs
+    ]
     renewed = substitute(
         outputs,
         {**dict(zip(outer, fresh, strict=True)), **dict(zip(inputs, own, strict=True))},

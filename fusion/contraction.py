@@ -1,6 +1,6 @@
 """Contractions as matrix products: find the matrices inside the operands' buffers.
 
-A general contraction is ``batch`` products of (rows, inner) by (inner, columns) matrices. BLAS
+A general contraction is ``batch`` products of (rows, inner) by (inner, columns) matrices. A product
 reads a matrix with unit stride along rows or columns, so transposes of an operand are peeled off
 and become strides; an operand whose axes cannot be seen that way is copied once.
 """
@@ -83,7 +83,7 @@ def _one_stride(extents: Sequence[int], strides: Sequence[int]) -> int | None:
 
 
 def _readable(v: Value, groups: Sequence[Sequence[int]], strides: Sequence[int | None]) -> bool:
-    """Whether BLAS can read it: one of rows and columns has unit stride, the other is larger."""
+    """Whether a product can read it: one of rows and columns has unit stride, the other is larger."""
     rows, columns = (prod(v.shape[d] for d in g) for g in groups[1:])
     row, column = strides[1] or 0, strides[2] or 0
     if column == 1 or columns == 1:

@@ -283,7 +283,7 @@ def _describe(step: Step, k: int) -> str:
 def _whole(part: Step, k: int) -> str | None:
     """Why a step takes no other loops in."""
     if isinstance(part, MatMul):
-        return f"step {k} is a matrix product: the BLAS runs it whole"
+        return f"step {k} is a matrix product: it runs whole"
     if isinstance(part, HostCall):
         return f"step {k} is a library call: {part.reason}"
     if isinstance(part, LaneProgram):

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..autodiff.nested_segments import BudgetError
 from ..autodiff.rematerialize import Partition, partition
 from ..autodiff.saving_network import bytes_of, is_plain, work_of
+from ..ir.errors import BudgetError
 from ..ir.graph import Graph, Node, Value
 from ..ir.ops.checkpoint import after
 from ..ir.rewrite import rebuild

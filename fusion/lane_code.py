@@ -78,7 +78,7 @@ class Block:
     def __init__(self, kind: str, parent: Block | None = None) -> None:
         self.kind = kind
         self.parent = parent
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.items: list[int | LaneStore | Repeat | Branches] = []
         self.known: dict[Scalar, int] = {}
 
@@ -113,6 +113,12 @@ class Repeat:
         Of an open loop: the number of iterations, -1 where nobody asks.
     own_trips : bool
         Whether lanes leave the loop one by one; else all at once.
+    recorded : list of (int, int)
+        Tapes that it writes a row each iteration, and the bytes of a row.
+    replayed : list of int
+        Tapes that it reads a row each iteration.
+    no_memory, too_short : int
+        Errors of the tapes.
     guess : int
         How many trips it is likely to make.
     """
@@ -131,6 +137,10 @@ class Repeat:
     error: int = -1
     trips: int = -1
     own_trips: bool = False
+    recorded: list[tuple[int, int]] = field(default_factory=list)
+    replayed: list[int] = field(default_factory=list)
+    no_memory: int = -1
+    too_short: int = -1
     guess: int = 1
 
 
@@ -182,6 +192,8 @@ class LaneProgram:
     scalars : tuple of Scalar
     varying : tuple of bool
         Which scalars differ from lane to lane.
+    tapes : frozenset of int
+        Buffers that are tapes: their address is that of a header, see kernels/llvm/regions.py.
     used : frozenset of int
         Scalars that anything depends on; the others need not be computed.
     root : Block
@@ -192,6 +204,7 @@ class LaneProgram:
     lanes: bool
     scalars: tuple[Scalar, ...]
     varying: tuple[bool, ...]
+    tapes: frozenset[int]
     used: frozenset[int]
     root: Block
 
@@ -221,7 +234,9 @@ class LaneProgram:
         """Numbers of the errors it may report."""
         found = {self.scalars[n].error for n in self.used}
         for block in self.blocks():
-            found.update(item.error for item in block.items if isinstance(item, Repeat))
+            for item in block.items:
+                if isinstance(item, Repeat):
+                    found |= {item.error, item.no_memory, item.too_short}
         return found - {-1}
 
     def stores(self) -> Iterator[LaneStore]:
@@ -265,6 +280,10 @@ def _repeat_lines(p: LaneProgram, item: Repeat, s: Speller, indent: str) -> Iter
     else:
         limit = "" if item.limit < 0 else f" limit {s.integer(item.limit)},{s.error(item.error)}"
         head += f" counts %{item.trips}{limit}"
+    for tape, nbytes in item.recorded:
+        head += f" records {s.buffer(tape)},{s.integer(nbytes)},{s.error(item.no_memory)}"
+    for tape in item.replayed:
+        head += f" replays {s.buffer(tape)},{s.error(item.too_short)}"
     yield f"{indent}repeat {head} carries"
     for k, number in enumerate(item.carried):
         wide = "lanes" if p.varying[number] else "all"

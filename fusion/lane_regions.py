@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +13,13 @@ from ..ir.dtypes import int64
 from ..ir.errors import ConvergenceError
 from ..ir.graph import Graph, Node, Value
 from ..ir.ops.regions import OUT_OF_STEPS
+from ..ir.types import GROWING
 from .lane_code import Block, Branches, Repeat
 from .lane_index import INDEXED
 from .lane_ops import OPS_ON_SCALARS, elementwise
 from .lane_values import MOST_ELEMENTS, Memory, Numbers, Operand, Tensor, Values
 from .lane_writer import Refusal, Writer
+from .loops import NO_MEMORY, SHORT_TAPE
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -54,8 +57,8 @@ class Explosion(Values):
         name, kind = node.op.name, node.op.kind
         if kind == "region":
             return self.region(node, xs, ())
-        if any(0 in t.shape for t in node.types):
-            raise Refusal("a value without elements")
+        if kind == "index" and any(0 in t.shape for t in node.types):
+            raise Refusal("indices without elements")
         rule = elementwise if kind == "elementwise" else OPS_ON_SCALARS.get(name)
         rule = rule or INDEXED.get(name)
         if rule is None:
@@ -111,6 +114,8 @@ class Explosion(Values):
         rest, own = list(xs), False
         if length is None:
             own = self._own(node.inputs[0].shape)
+            if own and dict(node.params).get("shared"):
+                raise Refusal("carries that lanes share")
             first = self.tensor(rest.pop(0), 0 if own else None)
             count, guess = int(first.ids.reshape(())), COUNTED_TRIPS
         else:
@@ -135,6 +140,8 @@ class Explosion(Values):
             for x, target in zip(outs[carries:], records, strict=True):
                 self.store(x, target.at(0, index), 0 if own else None)
         results = self._fresh(inits, axes, w.block)
+        tapes = [_tape(x) for x in records if x.extents[0] == GROWING]
+        given = [x.buffer for x in sequences if isinstance(x, Memory) and x.extents[0] == GROWING]
         w.block.items.append(
             Repeat(
                 index,
@@ -143,6 +150,10 @@ class Explosion(Values):
                 block,
                 following,
                 _flat(_ids(results)),
+                recorded=tapes,
+                replayed=given,
+                no_memory=w.report(MemoryError, NO_MEMORY) if tapes else -1,
+                too_short=w.report(IndexError, SHORT_TAPE) if given else -1,
                 count=count,
                 reverse=node.param("reverse"),
                 own_trips=own,
@@ -191,8 +202,8 @@ class Explosion(Values):
         w, body, cond = self.w, node.param("body"), node.param("cond")
         tested, consts = node.param("cond_consts"), node.param("body_consts")
         carries, limit = node.param("carries"), node.param("limit")
-        if len(body.outputs) != carries:
-            raise Refusal("a tape that grows")
+        if len(body.outputs) != carries + len(records):
+            raise Refusal("an inner loop that records to a tape")
         own = self._own(cond.outputs[0].shape)
         inits, axes = self._begin(xs[tested + consts :], own)
         test = Block("loop", w.block)
@@ -205,7 +216,9 @@ class Explosion(Values):
         at = Tensor(np.array(index, np.int64))
         with w.inside(block):
             outs = self.graph(body, [at, *xs[tested : tested + consts], *carried])
-            following = self._follow(outs, axes)
+            following = self._follow(outs[:carries], axes)
+            for x, target in zip(outs[carries:], records, strict=True):
+                self.store(x, target.at(0, index), None)
         results = self._fresh(inits, axes, w.block)
         trips = w.fresh(int64, own, w.block)
         error = -1
@@ -219,6 +232,8 @@ class Explosion(Values):
                 block,
                 following,
                 _flat(_ids(results)),
+                recorded=[_tape(x) for x in records],
+                no_memory=w.report(MemoryError, NO_MEMORY) if records else -1,
                 test=test,
                 holds=condition,
                 limit=-1 if limit is None else limit,
@@ -228,7 +243,7 @@ class Explosion(Values):
                 guess=UNKNOWN_TRIPS,
             )
         )
-        return [*results, Tensor(np.array(trips, np.int64), 0 if own else None)]
+        return [*results, Tensor(np.array(trips, np.int64), 0 if own else None), *records]
 
     def _cond(self, node: Node, xs: Operands) -> list[Operand]:
         w, branches = self.w, node.param("branches")
@@ -253,6 +268,11 @@ class Explosion(Values):
         outcomes = [_flat(results) for results in arrays]
         w.block.items.append(Branches(index, blocks, outcomes, _flat(_ids(found))))
         return list(found)
+
+
+def _tape(x: Memory) -> tuple[int, int]:
+    """The buffer of a tape and the bytes of a row."""
+    return x.buffer, prod(x.extents[1:]) * x.dtype.itemsize
 
 
 def _ids(tensors: Operands) -> list[Numbers]:

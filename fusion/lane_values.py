@@ -41,7 +41,7 @@ class Tensor:
     def shape(self, lanes: int | None) -> Shape:
         """The whole shape."""
         if self.axis is None:
-            return self.ids.shape
+            return tuple(self.ids.shape)
         assert lanes is not None
         return (*self.ids.shape[: self.axis], lanes, *self.ids.shape[self.axis :])
 

@@ -13,7 +13,7 @@ from .lane_code import Block, Branches, LaneStore, Repeat, Scalar
 
 __all__ = ["Refusal", "Writer"]
 
-MOST_SCALARS = 20_000  # written, before unused ones are dropped
+MOST_SCALARS = 12_000  # written, before unused ones are dropped
 
 Report = Callable[[type[Exception], str], int]
 

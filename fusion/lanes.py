@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ir.graph import Node, Op, Value
-from ..ir.types import GROWING
+from ..ir.types import GROWING, TensorType
 from .lane_code import LaneProgram, Repeat, Scalar
 from .lane_ops import constant_operand
 from .lane_regions import Explosion
@@ -29,8 +29,6 @@ STATE = 32  # carries of more elements are better spread over lanes
 
 def lane_program(node: Node, lowering: Lowering) -> LaneProgram | None:
     """The lane program of a region, None if it is not one."""
-    if any(t.shape[:1] == (GROWING,) for t in (*node.types, *(x.type for x in node.inputs))):
-        return None
     errors = len(lowering.errors)
     for lanes, eager in _attempts(node):
         try:
@@ -43,6 +41,8 @@ def lane_program(node: Node, lowering: Lowering) -> LaneProgram | None:
 def _attempts(node: Node) -> list[tuple[int | None, bool]]:
     """Extents to try as lanes, and whether to take every axis of that extent for the lanes'."""
     own = _own_trips(node)
+    if any(t.shape[:1] == (GROWING,) for t in (*node.types, *(x.type for x in node.inputs))):
+        return [] if own else [(None, False)]  # lanes would share the rows of a tape
     if own:
         return [] if len(own) > 1 or not own[0] else [(own[0], True), (own[0], False)]
     types = _state(node)
@@ -59,7 +59,7 @@ def _own_trips(node: Node) -> tuple[int, ...]:
     return node.inputs[0].shape if node.op.name == "loop" and node.param("length") is None else ()
 
 
-def _state(node: Node) -> list[object]:
+def _state(node: Node) -> list[TensorType]:
     """Types of what passes from iteration to iteration."""
     count = len(node.types) if node.op.name == "cond" else node.param("carries")
     return list(node.types[:count])
@@ -85,6 +85,7 @@ def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> 
         lanes is not None,
         tuple(e.w.scalars),
         tuple(e.w.varying),
+        frozenset(b.number for b in lowering.buffers if b.is_tape),
         used,
         e.w.root,
     )

@@ -12,6 +12,7 @@ It is complete: the code of a plan is a function of the schedule alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..ir.records import record
 from ..ir.types import GROWING
 from .index import Index
 from .lane_code import LaneProgram
+from .routines import Routine
 
 __all__ = [
     "Buffer",
@@ -44,6 +46,8 @@ __all__ = [
 
 
 FIRST_ROWS = 16  # of a tape
+NO_MEMORY = "loop: no memory is left for what it records"
+SHORT_TAPE = "loop: a sequence has fewer rows than the loop has iterations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +415,7 @@ class Region:
         return f"loop {trips} times{' down' if self.reverse else ''} for {outs}"
 
 
-Step = Nest | Tile | MatMul | HostCall | Region | LaneProgram
+Step = Nest | Tile | MatMul | HostCall | Region | LaneProgram | Routine
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +431,7 @@ class Schedule:
         Buffer of each graph output.
     constants : tuple of Literal
     errors : tuple of (class, message)
-        What error number e of an instruction means.
+        What error number e of an instruction means; a function of the message for a class.
     reasons : dict
         Why each value that has a buffer was realized.
     places : dict
@@ -438,7 +442,7 @@ class Schedule:
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
     constants: tuple[Literal, ...]
-    errors: tuple[tuple[type[Exception], str], ...]
+    errors: tuple[tuple[Callable[[str], Exception], str], ...]
     reasons: dict[Value, str] = field(default_factory=dict)
     input_count: int = 0
     places: dict[Value, int] = field(default_factory=dict)

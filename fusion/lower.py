@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -30,6 +30,7 @@ from .realize import (
 )
 from .record import Recorder, is_inlined_leaf
 from .regions import Inside, place_region
+from .routines import is_routine, routine_step
 from .split import split_long
 from .tiles import RawNest, form_tiles
 
@@ -42,13 +43,14 @@ SHARED_WORK = 12
 
 
 @no_collection()
-def lower(graph: Graph, donated: Collection[int] = ()) -> Schedule:
+def lower(graph: Graph, donated: Collection[int] = (), within: bool = False) -> Schedule:
     """The schedule of a closed, optimized graph.
 
     A first pass realizes what must be; values that turn out to be computed in several nests are
     then realized too, when recomputing costs more than writing and reading them.
 
-    ``donated`` are numbers of outputs that are updates of inputs and may overwrite them.
+    ``donated`` are numbers of outputs that are updates of inputs and may overwrite them. A graph
+    ``within`` a region calls library routines by address where it can.
     """
     ordered = order_of(graph, lambda g, nodes: realize(g, nodes, {}).reasons)
     donation = Donation(ordered.graph, ordered.nodes, donated)
@@ -58,6 +60,7 @@ def lower(graph: Graph, donated: Collection[int] = ()) -> Schedule:
     for last in (False, False, True):
         lowering = Lowering(ordered.graph, donation.nodes, extra, ordered.waits, facts)
         lowering.inside, lowering.overwriting = inside, donation.updates
+        lowering.within = within
         lowering.place_all()
         shared = {} if last else lowering.recomputed()
         if not shared:
@@ -105,7 +108,7 @@ class Lowering:
         self.numbers: dict[Value, int] = {}
         self.stored: set[Node] = set()  # nodes of values that have numbers and are loaded
         self.constants: list[Literal] = []
-        self.errors: list[tuple[type[Exception], str]] = []
+        self.errors: list[tuple[Callable[[str], Exception], str]] = []
         self.drafts: list[Draft | RawNest | Step] = []
         self.home: dict[Node, int] = {}  # position of the draft that computes a node
         self.outputs = set(graph.outputs)
@@ -114,6 +117,7 @@ class Lowering:
         self._strides: dict[Value, tuple[int, ...]] = {}
         self.inside: Inside = {}
         self.overwriting: set[Node] = set()  # updates that may write into inputs
+        self.within = False  # a region
 
     # -- buffers --------------------------------------------------------------------------------
 
@@ -146,7 +150,7 @@ class Lowering:
                 found.setdefault(v, []).append(node)
         return found
 
-    def report(self, kind: type[Exception], message: str) -> int:
+    def report(self, kind: Callable[[str], Exception], message: str) -> int:
         entry = (kind, message)
         if entry not in self.errors:
             self.errors.append(entry)
@@ -220,6 +224,8 @@ class Lowering:
             self.add_step(scan_nest(node, self), node)
         elif name == "scatter" and native_scatter(node):
             place_update(node, scatter_nest, self)
+        elif self.within and is_routine(node):
+            self.add_step(routine_step(node, self), node)
         else:
             self.add_step(
                 HostCall(

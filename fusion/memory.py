@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .lane_code import LaneProgram
 from .loops import HostCall, MatMul, Nest, Region, Schedule, Step, Tile
+from .routines import Routine
 
 __all__ = ["MemoryPlan", "plan_memory", "reads", "writes"]
 
@@ -49,6 +50,8 @@ def writes(step: Step) -> set[int]:
         return {step.c.buffer}
     if isinstance(step, Region):
         return {*step.results, step.scratch}
+    if isinstance(step, Routine):
+        return {step.result}
     if isinstance(step, LaneProgram):
         return step.writes()
     assert isinstance(step, HostCall)

@@ -1,30 +1,34 @@
 """In which order values are computed, where some must wait.
 
 An ``after`` node is its first operand, to be read when the others are there. Here such nodes go:
-what read one reads the operand itself, and is remembered to wait. Programs without them are
-computed in the order of :func:`~..ir.graph.toposort`. With them that order would keep much of what
-is computed again until its last reader, say the gradient of a weight, comes at the end; so a second
-order is drawn up that takes, of all that could be computed next, what adds least to the memory in
-use, and the one with the lower peak is used.
+what read one reads the operand itself, and is remembered to wait.
+
+Small programs are computed in the order of :func:`~..ir.graph.toposort`. In that order the gradient
+of a weight comes when all others are done, and what it reads lies there until then. So for large
+programs, and where something waits, a second order is drawn up that takes, of all that could be
+computed next, what adds least to the memory in use; it is used if its peak is clearly lower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
+from ..autodiff.saving_network import bytes_of
 from ..ir.graph import Graph, Node, Value, toposort
 from ..ir.ops.checkpoint import AFTER
 from ..ir.rewrite import rebuild
 
 __all__ = ["Ordered", "Steps", "Waits", "draft_order", "latest", "order_of"]
 
-# Steps that may be next are looked through one by one: programs with more steps than this keep
-# the order of their text.
-_MOST_STEPS = 20_000
-
 # For each node that waits, the values it waits for.
 Waits = Mapping[Node, "tuple[Value, ...]"]
+# Bytes of all values of a program below which nobody asks for memory, and the part of the peak that
+# must go for another order.
+_LARGE = 1 << 22
+_WORTH = 0.95
+
 Realize = Callable[[Graph, Sequence[Node]], "Mapping[Value, str]"]
 
 
@@ -49,18 +53,18 @@ def order_of(graph: Graph, realize: Realize) -> Ordered:
     """The graph to lower; ``realize(graph, nodes)`` tells which values get memory."""
     nodes = graph.nodes()
     if all(node.op is not AFTER for node in nodes):
-        return Ordered(graph, nodes)
+        total = sum([bytes_of(t) for node in nodes for t in node.types])
+        if total < _LARGE:
+            return Ordered(graph, nodes)
     return draft_order(graph, realize)[0]
 
 
 def draft_order(graph: Graph, realize: Realize) -> tuple[Ordered, Steps]:
-    """The thriftier of both orders, whether anything waits or not, and the steps it orders."""
+    """The thriftier of both orders, whatever the size, and the steps it orders."""
     plain = _without(graph, graph.nodes())
     steps = Steps(plain, realize(plain.graph, plain.nodes))
-    if len(steps.order) > _MOST_STEPS:
-        return plain, steps
     thrifty = steps.thrifty()
-    if steps.peak(thrifty) >= steps.peak(steps.order):
+    if steps.peak(thrifty) > _WORTH * steps.peak(steps.order):
         return plain, steps
     placed: set[Node] = set(graph.inputs)
     order: list[Node] = []
@@ -124,7 +128,7 @@ class Steps:
         self.size: dict[Node, int] = {}
         for node in plain.nodes:
             if node.inputs and any(x in realized for x in node.outputs):
-                self.size[node] = sum([x.type.nbytes for x in node.outputs])
+                self.size[node] = sum([bytes_of(t) for t in node.types])
         self.order = list(self.size)
         self.results = {x.node for x in plain.graph.outputs}
         self.reads: dict[Node, list[Node]] = {}
@@ -195,22 +199,40 @@ class Steps:
         """The order that adds least at each step; of equals, the first in the program."""
         place = {step: k for k, step in enumerate(self.order)}
         users: dict[Node, list[Node]] = {step: [] for step in self.order}
-        missing: dict[Node, int] = {}
+        readers: dict[Node, list[Node]] = {step: [] for step in self.order}
+        missing = {step: len(self.needs[step]) for step in self.order}
         for step in self.order:
-            missing[step] = len(self.needs[step])
             for x in self.needs[step]:
                 users[x].append(step)
+            for x in self.reads[step]:
+                readers[x].append(step)
         left = dict(self.readers)
-        ready = [step for step in self.order if not missing[step]]
+        # What a step adds only falls while it is ready: it is entered again when it does, and what
+        # is left of its older entries comes up when it is done.
+        ready: list[tuple[int, int]] = []
+        done: set[Node] = set()
         order: list[Node] = []
+
+        def enter(step: Node) -> None:
+            heappush(ready, (self.size[step] - self._freed(step, left), place[step]))
+
+        for step in self.order:
+            if not missing[step]:
+                enter(step)
         while ready:
-            step = min(ready, key=lambda s: (self.size[s] - self._freed(s, left), place[s]))
-            ready.remove(step)
+            step = self.order[heappop(ready)[1]]
+            if step in done:
+                continue
+            done.add(step)
             order.append(step)
             for x in self.reads[step]:
                 left[x] -= 1
+                if left[x] == 1:
+                    last = next(reader for reader in readers[x] if reader not in done)
+                    if not missing[last]:
+                        enter(last)
             for user in users[step]:
                 missing[user] -= 1
                 if not missing[user]:
-                    ready.append(user)
+                    enter(user)
         return order

@@ -36,6 +36,7 @@ _CHEAP = frozenset(
         "neg",
         "add",
         "sub",
+        "gap",
         "mul",
         "abs",
         "sign",
@@ -93,7 +94,7 @@ def is_product(node: Node) -> bool:
 
 
 def is_loop_dot(node: Node) -> bool:
-    """Whether a contraction runs as our own loops: vectors, and element types without BLAS."""
+    """Whether a contraction runs as our own loops: vectors, integers and bools."""
     _, rows, _, columns = dot_sizes(node)
     return not node.types[0].dtype.is_inexact or rows == 1 or columns == 1
 

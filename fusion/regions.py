@@ -23,7 +23,7 @@ from ..ir.types import GROWING
 from .donation import origin
 from .lane_masks import without_lanes
 from .lanes import lane_program
-from .loops import Buffer, Carry, HostCall, Part, Region, Rows, Schedule
+from .loops import NO_MEMORY, SHORT_TAPE, Buffer, Carry, HostCall, Part, Region, Rows, Schedule
 from .memory import plan_memory
 from .own_loops import may_take_over
 
@@ -35,8 +35,6 @@ __all__ = ["Inside", "place_region"]
 # Schedules of programs inside, by the program and what it may overwrite: lowered once.
 Inside = dict[tuple[Graph, frozenset[int]], Schedule]
 
-NO_MEMORY = "loop: no memory is left for what it records"
-SHORT_TAPE = "loop: a sequence has fewer rows than the loop has iterations"
 _LINE = 64  # bytes of a cache line
 
 
@@ -111,7 +109,7 @@ def _inside(graph: Graph, donated: Collection[int], lowering: Lowering) -> Sched
                 v = alias(v)
             outputs.append(v)
         own = Graph(graph.inputs, tuple(outputs), graph.name)
-        found = lowering.inside[key] = lower(own, donated)
+        found = lowering.inside[key] = lower(own, donated, within=True)
     return found
 
 

@@ -178,9 +178,7 @@ def _pitch(index: Index) -> int | None:
     return stride if low >= 0 and high < stride else None
 
 
-def _close(
-    group: _Group, is_over: Callable[[int], bool], buffers: Sequence[Buffer]
-) -> list[Step]:
+def _close(group: _Group, is_over: Callable[[int], bool], buffers: Sequence[Buffer]) -> list[Step]:
     """A group as a tile, or as single nests when there is nothing to share.
 
     ``is_over`` tells of a buffer that nobody behind the group reads it.

@@ -6,6 +6,7 @@ Every message says what was expected, what came, where (the user's own line), an
 from __future__ import annotations
 
 __all__ = [
+    "BudgetError",
     "CheckError",
     "ConvergenceError",
     "DTypeError",
@@ -77,6 +78,20 @@ class UnsupportedError(TilegradError, NotImplementedError):
         super().__init__(message)
         self.op = op
         self.device = device
+
+
+class BudgetError(TilegradError, MemoryError):
+    """A byte budget is below what a program needs however much it computes again.
+
+    Attributes
+    ----------
+    needed : int
+        The least budget that would do, in bytes.
+    """
+
+    def __init__(self, message: str, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 class RetraceWarning(UserWarning):

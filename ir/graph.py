@@ -40,8 +40,8 @@ class Op:
     name : str
         Name in graph text.
     kind : str
-        Mathematical family; decides how the op is batched, fused and tested. One of
-        ``leaf elementwise reduction cumulative view index dot sort linalg region``.
+        Mathematical family; decides how the op is batched, fused and tested. One of ``leaf
+        elementwise reduction cumulative view index dot sort linalg region custom host order``.
     infer : callable
         ``infer(*operand_types, **params) -> TensorType`` (or a tuple of them). Raises
         ``ShapeError`` or ``DTypeError`` on bad operands.

@@ -18,10 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..ir.dtypes import DType
-from .cpu.small import SmallProduct
-from .llvm.form import Form
-from .llvm.lanes_form import LaneForm
+from .functions import Function, Product
 from .objects import host
 
 __all__ = ["entry_key", "plan_key"]
@@ -32,13 +29,13 @@ _TRANSLATING = ("ir", "fusion", "kernels")  # sub-packages that decide about cod
 _ASIDE = ("NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_CACHE_DIR")  # do not change code
 
 
-def plan_key(functions: Sequence[Form | LaneForm | DType | SmallProduct], arrays: int, regions: bool = False) -> str | None:
+def plan_key(functions: Sequence[Function], arrays: int, regions: bool = False) -> str | None:
     """Key of a plan's code; None if it may not be kept on disk.
 
     That is so where a program is not part of this package (an op registered by the user), for then
     nobody can tell whether it is what it was.
     """
-    texts = [f"matmul {f.name}" if isinstance(f, DType | SmallProduct) else f.key for f in functions]
+    texts = [f"matmul {f.name}" if isinstance(f, Product) else f.key for f in functions]
     if any(" at 0x" in text for text in texts):  # the address of an object says nothing
         return None
     sources = set()
@@ -55,10 +52,10 @@ def entry_key(name: str) -> str | None:
     return _key([f"entry {name}"])
 
 
-def _programs(functions: Iterable[Form | LaneForm | DType | SmallProduct]) -> Iterator[Any]:
+def _programs(functions: Iterable[Function]) -> Iterator[Any]:
     """The scalar programs of all ops, with the functions that they close over."""
     for function in functions:
-        if not isinstance(function, DType | SmallProduct):
+        if not isinstance(function, Product):
             for op in function.ops():
                 for program in (op.scalar, op.complex_scalar, op.check):
                     yield from _with_enclosed(program)

@@ -6,7 +6,7 @@ scratch of the region. What the driver does with it is told in :mod:`.llvm.drive
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +24,12 @@ from ..fusion.loops import (
     Tile,
 )
 from ..fusion.memory import MemoryPlan
-from ..ir.dtypes import DType, bool_
+from ..fusion.routines import Routine
+from ..ir.dtypes import bool_
 from ..ir.graph import Literal
 from .cpu.blas import calls_blas, matmul_frame, product_key
-from .cpu.small import SmallProduct
+from .cpu.routine_steps import RoutineForm, routine_form
+from .functions import Function
 from .llvm.driver import HEADER, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .llvm.interrupt import LOOK_EVERY
@@ -37,8 +39,7 @@ from .work import extent_and_pieces, work_of
 
 __all__ = ["Flat"]
 
-Function = Form | LaneForm | DType | SmallProduct
-Errors = list[tuple[type[Exception], str]]
+Errors = list[tuple[Callable[[str], Exception], str]]
 
 _LINE = 64  # bytes
 _TICK = 200.0  # nanoseconds of a unit of work as a watch counts it
@@ -86,7 +87,7 @@ class Flat:
         self._numbers: dict[Any, int] = {}
         self._rows: list[_Row | None] = []
         self._offsets: dict[int, int] = {}
-        self._error_numbers: dict[tuple[type[Exception], str], int] = {}
+        self._error_numbers: dict[tuple[Callable[[str], Exception], str], int] = {}
         self.tapes_at = -(-memory.size // _LINE) * _LINE
         native = [s for s in schedule.steps if not isinstance(s, HostCall)]
         self._add(schedule, memory.offsets, 0, native)
@@ -127,8 +128,13 @@ class Flat:
             key = product_key(step)
             return _Row(step, shift, [(self._function(key, key), moved)], [])
         if isinstance(step, LaneProgram):
+            self.has_regions |= bool(step.tapes)
             program = lane_form(step, lambda e: self._error(e, schedule))
             return _Row(step, shift, [self._call(program, shift)], [])
+        if isinstance(step, Routine):
+            self.uses_blas = True
+            error = self._error(step.error, schedule) if step.error >= 0 else 0
+            return _Row(step, shift, [self._call(routine_form(step, error), shift)], [])
         nests = step.nests if isinstance(step, Tile) else (step,)
         calls = []
         for nest in nests:
@@ -136,7 +142,7 @@ class Flat:
             calls.append(self._call(form_of(self._with_own_errors(nest, schedule)), shift))
         return _Row(step, shift, calls, [])
 
-    def _call(self, form: Form | LaneForm, shift: int) -> tuple[int, tuple[int, ...]]:
+    def _call(self, form: Form | LaneForm | RoutineForm, shift: int) -> tuple[int, tuple[int, ...]]:
         """The number of a function and the frame of its call."""
         moved = (*(n + shift for n in form.buffers), *form.frame[len(form.buffers) :])
         return self._function(form.key, form), moved

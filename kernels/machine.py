@@ -21,11 +21,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir.dtypes import DType
 from .cache import store
-from .cpu.small import SmallProduct
+from .cpu.routine_steps import RoutineForm
 from .events import LISTENERS, tell
 from .fingerprint import entry_key, plan_key
+from .functions import Function, Product
 from .llvm.form import Form
 from .llvm.lanes_form import LaneForm
 from .objects import is_loadable, load, python_function
@@ -83,12 +83,12 @@ class Code:
         return self._library
 
 
-def compile_code(functions: Sequence[Form | LaneForm | DType | SmallProduct], arrays: int, regions: bool = False) -> Code:
-    """Code for step functions (a form: a nest; a dtype: matrix products) over ``arrays`` arrays.
+def compile_code(functions: Sequence[Function], arrays: int, regions: bool = False) -> Code:
+    """Code for step functions over ``arrays`` arrays; with ``regions`` its driver can run them.
 
-    With ``regions`` its driver can run them. Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
+    Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
     """
-    key = (arrays, regions, *(f if isinstance(f, DType | SmallProduct) else f.key for f in functions))
+    key = (arrays, regions, *(f if isinstance(f, Product) else f.key for f in functions))
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
@@ -205,30 +205,36 @@ def _emit(
     module: Any,
     builder: Any,
     values: Sequence[Any],
-    functions: Sequence[Form | LaneForm | DType | SmallProduct],
+    functions: Sequence[Function],
     regions: bool,
 ) -> Any:
     from .cpu.blas import emit_matmul
+    from .cpu.routine_steps import emit_routine
     from .llvm.driver import emit_driver
     from .llvm.lanes import LaneEmitter
     from .llvm.nest import NestEmitter
     from .llvm.outline import should_hide_counters, should_outline
     from .llvm.reduce import ReduceEmitter
     from .llvm.scan import ScanEmitter
+    from .llvm.unrolled import UnrolledEmitter
 
     forms = [f for f in functions if isinstance(f, Form)]
-    outline = should_outline(f for f in functions if not isinstance(f, DType | SmallProduct))
+    outline = should_outline(f for f in functions if not isinstance(f, Product))
     hide = should_hide_counters(forms)
     emitted = []
     for k, function in enumerate(functions):
         name = f"{builder.function.name}.step{k}"
-        if isinstance(function, DType | SmallProduct):
+        if isinstance(function, Product):
             emitted.append(emit_matmul(module, name, function))
+        elif isinstance(function, RoutineForm):
+            emitted.append(emit_routine(module, name, function))
         elif isinstance(function, LaneForm):
             emitted.append(LaneEmitter(module, name, function, outline).build())
         else:
             emitter = NestEmitter
-            if function.nest.reduces:
+            if function.strategy == "unrolled":
+                emitter = UnrolledEmitter
+            elif function.nest.reduces:
                 emitter = ReduceEmitter
             elif function.nest.scan is not None:
                 emitter = ScanEmitter

@@ -10,20 +10,23 @@ from ..fusion.lanes import work as lane_work
 from ..fusion.loops import Buffer, HostCall, MatMul, Nest, Region, Step, Tile
 from ..fusion.memory import reads, writes
 from ..fusion.realize import weight_of
+from ..fusion.routines import Routine
 from ..fusion.split import BLOCK
+from .costs import current
 from .cpu.blas import panels
 from .llvm.form import LANES, strategy_of
 
 __all__ = ["extent_and_pieces", "step_cost", "work_of"]
 
-# Measured on Zen 4: a vectorized multiplication-add costs about 0.05 ns an element, waking a
-# team of threads 2 us; a step is shared when each thread has ten times that to do.
-NANOSECONDS = 0.06
-WORTHWHILE = 20_000.0
-SMALLEST = 5_000.0  # nanoseconds of a piece
-LONGEST = 10_000_000.0
+# In launches, what it costs to share a step (:mod:`.costs`): a step that is worth it has ten times
+# that to do, a piece of it twice and a half.
+WORTHWHILE = 10.0
+SMALLEST = 2.5
+LONGEST = 10_000_000.0  # nanoseconds of a piece
+CACHED = 64_000_000  # bytes that may pass through the caches
 PIECES_EACH = 4  # pieces a thread: evens out what the threads get done
 ACROSS = 24  # least columns of a piece whose vectors run across them: whole cache lines
+_ACROSS_ROWS = (("columns", 0), ("unrolled", 0))
 
 
 def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
@@ -32,10 +35,14 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     One piece when sharing costs more than it saves; else more than there are threads, and more in
     a long step, threads or not: an interrupt is looked for between two pieces.
     """
+    launch = current(threads).launch
+    if isinstance(step, Routine):
+        shared = threads > 1 and step.error < 0 and work_of(step) > WORTHWHILE * launch
+        return step.batch, step.batch if shared else 1
     if isinstance(step, MatMul):
         extent = step.batch * panels(step)[0]
         total = work_of(step)
-        return extent, extent if threads > 1 and total > WORTHWHILE else 1
+        return extent, extent if threads > 1 and total > WORTHWHILE * launch else 1
     if isinstance(step, LaneProgram):
         return step.extent, _lane_pieces(step, threads)
     assert isinstance(step, (Nest, Tile))
@@ -53,34 +60,55 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     extent = first.extents[0]
     if any(n.ordered for n in nests):
         return extent, 1
-    if threads > 1 and total >= WORTHWHILE:
-        wanted = max(wanted, min(PIECES_EACH * threads, int(total / SMALLEST)))
+    if threads > 1 and total >= WORTHWHILE * launch and not _is_held_up(step, total):
+        wanted = max(wanted, min(PIECES_EACH * threads, int(total / (SMALLEST * launch))))
     most = extent // 512 if len(first.extents) == 1 else extent
-    if inner and any(n.reduces and strategy_of(n) == ("columns", 0) for n in nests):
+    if inner and any(n.reduces and strategy_of(n) in _ACROSS_ROWS for n in nests):
         most = extent // ACROSS
     return extent, max(1, min(wanted, most))
 
 
 def _lane_pieces(program: LaneProgram, threads: int) -> int:
     """Pieces of whole groups of lanes."""
-    total = work_of(program)
+    total, launch = work_of(program), current(threads).launch
     wanted = int(total / LONGEST)
-    if threads > 1 and total >= WORTHWHILE:
-        wanted = max(wanted, min(PIECES_EACH * threads, int(total / SMALLEST)))
+    if threads > 1 and total >= WORTHWHILE * launch:
+        wanted = max(wanted, min(PIECES_EACH * threads, int(total / (SMALLEST * launch))))
     return max(1, min(wanted, program.extent // LANES))
 
 
 def work_of(step: Step) -> float:
     """Nanoseconds that a native step takes, about."""
+    if isinstance(step, Routine):
+        return step.batch * (step.rows**2 * (step.sides or step.rows / 3)) * current().operation
     if isinstance(step, MatMul):
-        return step.batch * step.rows * step.inner * step.columns * NANOSECONDS
+        return step.batch * step.rows * step.inner * step.columns * current().operation
     if isinstance(step, LaneProgram):
         # One operation waits for another in a program without lanes.
-        each = NANOSECONDS if step.lanes else 1.0
+        each = current().operation if step.lanes else 1.0
         return step.extent * lane_work(step) * each
     assert isinstance(step, (Nest, Tile))
     nests = step.nests if isinstance(step, Tile) else (step,)
-    return sum(_nest_work(n) for n in nests) * NANOSECONDS
+    computed = sum(_nest_work(n) for n in nests) * current().operation
+    return max(computed, _streaming(step) / current().bandwidth)
+
+
+def _streaming(step: Step) -> int:
+    """Bytes that a single nest moves from memory and back, at most: an element of each buffer in
+    each turn. 0 where they may stay in the caches."""
+    if not isinstance(step, Nest):
+        return 0
+    sizes = {i.buffer: i.dtype.itemsize for i in step.tape if i.buffer >= 0}
+    sizes.update({s.buffer: step.tape[s.value].dtype.itemsize for s in step.stores})
+    moved = prod(step.extents) * sum(sizes.values())
+    return moved if moved > CACHED else 0
+
+
+def _is_held_up(step: Step, total: float) -> bool:
+    """Whether one thread already moves all that the memory gives."""
+    costs = current()
+    alone = costs.shared_bandwidth < 1.1 * costs.bandwidth
+    return alone and _streaming(step) / costs.bandwidth >= total
 
 
 def _nest_work(nest: Nest) -> float:
@@ -109,6 +137,8 @@ def step_cost(step: Step, buffers: Sequence[Buffer]) -> tuple[int, int]:
         return 2 * step.batch * step.rows * step.inner * step.columns, nbytes
     if isinstance(step, HostCall):
         return 0, nbytes
+    if isinstance(step, Routine):
+        return int(step.batch * step.rows**2 * (step.sides or step.rows / 3)), nbytes
     if isinstance(step, Tile):
         kept = {s.buffer for s in step.scratch}
         nbytes -= sum(buffers[n].nbytes for n in kept)

@@ -121,8 +121,17 @@ def extract(condition: Any, arr: Any) -> Value:
     return compress(reshape(mask, (mask.size,)), arr)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Value:
-    """From each position the choice of the first condition that holds, else ``default``."""
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
+    """From each position the choice of the first condition that holds, else ``default``.
+
+    With one array of conditions in place of a list this is JAX's ``select(pred, x, y)``: ``x``
+    where ``pred`` holds, else ``y``, of one shape.
+    """
+    if not isinstance(condlist, list | tuple):
+        x, y = promoted(choicelist, default)
+        if x.shape != y.shape:
+            fail(ShapeError(f"select: expected x and y of one shape, got {x.type} and {y.type}"))
+        return _where(condlist, x, y)
     if len(condlist) != len(choicelist) or not condlist:
         fail(
             ValueError(

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..graph import Node, Value, make, make_node, toposort
-from ..rewrite import substitute
+from ..graph import Node, Value, make, make_node
+from ..rewrite import rewrite
 from ..types import TensorType
 from .registry import register
 
@@ -109,15 +109,24 @@ def hold(x: Value, tie: Tie) -> Value:
     return make(HOLD, (x,), tie=tie)
 
 
-def unheld(tangents: Sequence[Value | None], node: Node) -> list[Value | None]:
-    """Tangents of a call's values, as functions of its arguments and not of held ones."""
-    given = [t for t in tangents if t is not None]
+def unheld(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
+    """Tangents of a call's values, as functions of its arguments and not of held ones.
+
+    ``tangents`` are those of all operands, the values' first.
+    """
+    count = len(values_of(node))
+    given = [t for t in tangents[:count] if t is not None]
     if not given:
-        return list(tangents)
+        return list(tangents[:count])
     tie = node.param("tie")
-    held = {x.out: x.inputs[0] for x in toposort(given) if x.op is HOLD and x.param("tie") is tie}
-    found = iter(substitute(given, held))
-    return [None if t is None else next(found) for t in tangents]
+
+    def given_back(x: Node) -> Value | None:
+        return x.inputs[0] if x.op is HOLD and x.param("tie") is tie else None
+
+    # What the other operands and their tangents are computed from is outside of the function.
+    others = (*node.inputs[count:], *[t for t in tangents[count:] if t is not None])
+    found = iter(rewrite(given, given_back, stop=[x.node for x in others]))
+    return [None if t is None else next(found) for t in tangents[:count]]
 
 
 # ---------------------------------------------------------------------------------- custom_call

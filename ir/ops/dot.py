@@ -193,7 +193,8 @@ DOT = register(
     transpose=_dot_transpose,
     batch=_dot_batch,
     doc="Sum over paired contracted axes of products; result axes: batch, free of x, free of y. "
-    "float32 accumulates in float64 (numerics 7), integers wrap, bool is or of and.",
+    "float32 is summed in float64 for vectors, in float32 for matrices (docs/numerics.md, 7); "
+    "integers wrap, bool is or of and.",
     samples=_dot_samples,
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import bool_, int32, int64
-from ..graph import Value, make
+from ..graph import Op, Value, make
 from ..scalar.complexes import absolute
 from .comparison import eq
 from .complexes import complex_, conj, imag, real
@@ -96,12 +96,12 @@ def _between_integers(rng: Any, dtype: Any) -> tuple[Any]:
     return ((rng.integers(-5, 5, SIZE) + rng.uniform(0.1, 0.4, SIZE)).astype(dtype),)
 
 
-def _whole(name: str, x: Any) -> tuple[Value, bool]:
-    """``x``, and whether it consists of whole numbers already."""
+def _unless_whole(op: Op, x: Any) -> Value:
+    """``x`` rounded by ``op``; integers and bools are whole already (NumPy 2.1, Array API)."""
     x = as_value(x)
     if x.dtype.is_integer or x.dtype.is_bool:
-        return x, True
-    return operands(name, x, kinds="f")[0], False
+        return x
+    return make(op, operands(op.name, x, kinds="f"))
 
 
 FLOOR = elementwise(
@@ -117,9 +117,7 @@ FLOOR = elementwise(
 
 
 def floor(x: Any) -> Value:
-    """``x`` itself for integers and bools (NumPy 2.1, Array API)."""
-    x, whole = _whole("floor", x)
-    return x if whole else make(FLOOR, (x,))
+    return _unless_whole(FLOOR, x)
 
 
 CEIL = elementwise(
@@ -135,9 +133,7 @@ CEIL = elementwise(
 
 
 def ceil(x: Any) -> Value:
-    """``x`` itself for integers and bools (NumPy 2.1, Array API)."""
-    x, whole = _whole("ceil", x)
-    return x if whole else make(CEIL, (x,))
+    return _unless_whole(CEIL, x)
 
 
 TRUNC = elementwise(
@@ -153,9 +149,7 @@ TRUNC = elementwise(
 
 
 def trunc(x: Any) -> Value:
-    """``x`` itself for integers and bools (NumPy 2.1, Array API)."""
-    x, whole = _whole("trunc", x)
-    return x if whole else make(TRUNC, (x,))
+    return _unless_whole(TRUNC, x)
 
 
 RINT = elementwise(

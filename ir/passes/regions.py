@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..graph import Graph, Node, Value, make_node, toposort
 from ..ops.leaves import CONSTANT, IOTA, input_node
+from ..ops.operands import convert
 from ..ops.regions import COND, LOOP, WHILE, Loop, While, may_fail, strong
 from ..rewrite import rebuild, rewrite_graph, substitute
 
@@ -121,6 +122,10 @@ def _needed_carries(body: Graph, first: int, carries: int, wanted: set[int]) -> 
         needed |= more
 
 
+def _not_weak(x: Value) -> Value:
+    return convert(x, x.dtype) if x.type.weak else x
+
+
 def _loop_plan(node: Node, read: set[int]) -> _Plan:
     loop = Loop.of(node)
     carries, outputs = len(loop.init), len(loop.body.outputs)
@@ -139,7 +144,7 @@ def _loop_plan(node: Node, read: set[int]) -> _Plan:
 
     def plan(new: Node) -> dict[int, Value]:
         given = Loop.of(new)
-        results = {k: given.init[k] for k in fixed}
+        results = {k: _not_weak(given.init[k]) for k in fixed}
         if not kept:
             return results
         own = carries - given.shared
@@ -202,7 +207,7 @@ def _while_plan(node: Node, read: set[int]) -> _Plan:
 
     def plan(new: Node) -> dict[int, Value]:
         given = While.of(new)
-        results = {k: given.init[k] for k in fixed}
+        results = {k: _not_weak(given.init[k]) for k in fixed}
         cond = Graph(
             (
                 *[conditions[k] for k in cond_consts],

@@ -117,7 +117,7 @@ def emit_matmul(module: Any, name: str, key: DType | SmallProduct) -> Any:
         return emit_small_product(module, name, key)
     dtype = key
     if not calls_blas(dtype):
-        return emit_product(module, name, dtype)
+        return emit_product(module, name)
     function = ir.Function(module, SIGNATURE, name)
     function.linkage = "internal"
     buffers, frame, low, high = function.args

@@ -20,6 +20,7 @@ second-level cache; elements of ``x`` are broadcast, from where they lie if that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -27,8 +28,10 @@ from llvmlite import ir
 from ...fusion.loops import MatMul
 from ...ir.dtypes import DType
 from ..llvm.addressing import SIGNATURE
+from ..llvm.calls import call_address
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
+from ..machine import compile_entry
 from .microkernels import (
     DEPTH,
     GROUP,
@@ -49,6 +52,7 @@ IN_PLACE, ROWS_PACKED, TURNED = 0, 1, 2
 SET, SUBTRACT = 0, 1
 # Words of the frame: buffers, batch strides in bytes, strides (row, column) in bytes, sizes, panels
 _BUFFERS, _BATCH, _X, _Y, _C, _SIZES, _PANELS, _MOVES, _PACKS = 0, 3, 6, 8, 10, 11, 14, 17, 20
+_ADDRESS = 22
 
 
 def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
@@ -75,7 +79,30 @@ def product_frame(step: MatMul, cut: tuple[int, int, int]) -> tuple[int, ...]:
         0 if by_rows else columns * yc,
         rows * cr if by_rows else columns * size,
         *(int(not near_x), IN_PLACE if near_y else ROWS_PACKED if in_rows else TURNED),
+        product_address(step.dtype),
     )
+
+
+@cache
+def product_address(dtype: DType) -> int:
+    """The address of the step function of all products of a dtype, compiled once and for itself."""
+
+    def entry(module: Any, b: Any, values: Any) -> Any:
+        return b.ptrtoint(_emit_step(module, "product", dtype), I64)
+
+    return int(compile_entry(f"product {dtype.name} {tile_shape(dtype)}", "i", entry).call(0))
+
+
+def emit_product(module: Any, name: str) -> Any:
+    """A step function that calls the one whose address is in its frame."""
+    function = ir.Function(module, SIGNATURE, name)
+    function.linkage = "internal"
+    frame = function.args[1]
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    address = b.load(b.gep(frame, [I64(_ADDRESS)], source_etype=I64), typ=I64)
+    call_address(b, address, list(function.args))
+    b.ret_void()
+    return function
 
 
 class Panels(Vectors):
@@ -103,8 +130,8 @@ class Panels(Vectors):
         b.call(self.run, [*operands, I64(SUBTRACT)])
 
 
-def emit_product(module: Any, name: str, dtype: DType) -> Any:
-    """A step function for products of one dtype; iterations are panels, batch by batch."""
+def _emit_step(module: Any, name: str, dtype: DType) -> Any:
+    """The step function of products of a dtype; iterations are panels, batch by batch."""
     function = ir.Function(module, SIGNATURE, name)
     function.linkage = "internal"
     panels = Panels(module, name, dtype)

@@ -38,6 +38,7 @@ __all__ = ["LANE_NUMBERS", "SIGNATURE", "Addressing", "Scope"]
 SIGNATURE = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64, I64])
 LANE_NUMBERS = ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
 
+ROW = 32 * 1024  # bytes of a row, the next of which may be asked for while this one is read
 CHUNK = 256 * 1024  # more bytes than a chunk of a tile reads of one buffer
 BYTES_AHEAD, TURNS_AHEAD = 3072, 16  # of prefetching, by measurement
 
@@ -72,7 +73,7 @@ class Addressing:
         self.scalar = LLVMHandler(self.builder, 1)
         self.vector = LLVMHandler(self.builder, WIDTH)
         self._integers: dict[int, Any] = {}
-        self._spans: dict[int, Any] = {}  # of _behind_chunk, by bytes from row to row
+        self._spans: dict[tuple[int, int, int], Any] = {}  # of prefetching
         self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
         for value in form.parameters:
             self._integers[value] = self._frame_word(form.slot(value) or 0)
@@ -265,13 +266,40 @@ class Addressing:
     def _ahead(self, index: Index, size: int) -> Any:
         """How many bytes behind a row of lanes lies what will be read next but a few.
 
-        Along the vector loop, or, where vectors run across a reduction, some turns of that loop on.
+        Along the vector loop, or in another row where rows do not follow each other in memory;
+        where vectors run across a reduction, some turns of that loop on.
         """
+        loop, extents = self.form.vector_loop, self.nest.extents
         if self.form.strategy == "columns":
-            turn = index.coefficient(len(self.nest.extents) - 1)
+            turn = index.coefficient(len(extents) - 1)
             if turn:
                 return self.builder.mul(self.integer(turn), I64(TURNS_AHEAD * size))
+        elif loop:
+            pitch = index.coefficient(loop - 1)
+            if pitch and pitch != extents[loop]:
+                return self._next_row(pitch, extents[loop], size)
         return I64(BYTES_AHEAD)
+
+    def _next_row(self, pitch: int, extent: int, size: int) -> Any:
+        """Bytes from a row to the next, or to one ``BYTES_AHEAD`` on if rows are short."""
+        found = self._spans.get((pitch, extent, size))
+        if found is None:
+            b = self.builder
+            with b.goto_entry_block():
+                row = self._bytes(extent, size)
+                some = b.or_(row, I64(1))  # a row may be empty
+                rows = b.add(b.udiv(I64(BYTES_AHEAD), some), I64(1))
+                span = b.mul(rows, self._bytes(pitch, size))
+                found = self._spans[pitch, extent, size] = self._unless_far(span, row, ROW)
+        return found
+
+    def _bytes(self, count: int, size: int) -> Any:
+        return self.builder.mul(self.integer(count), I64(size))
+
+    def _unless_far(self, span: Any, count: Any, most: int) -> Any:
+        """``span`` where ``count`` bytes are at most ``most``, else as far as along a row."""
+        b = self.builder
+        return b.select(b.icmp_unsigned("<=", count, I64(most)), span, I64(BYTES_AHEAD))
 
     def _behind_chunk(self, index: Index, size: int) -> Any:
         """How many bytes behind a row of lanes lies what a tile reads in its next chunk.
@@ -284,15 +312,12 @@ class Addressing:
         pitch = index.coefficient(0) if len(self.nest.extents) > 1 else None
         if not computes or self.form.strategy != "rows" or not pitch:
             return None
-        found = self._spans.get(pitch * size)
+        found = self._spans.get((pitch, 0, size))
         if found is None:
             b = self.builder
             with b.goto_entry_block():
-                rows = b.sub(self.high, self.low)
-                span = b.mul(b.mul(rows, self.integer(pitch)), I64(size))
-                near = b.icmp_unsigned("<=", span, I64(CHUNK))
-                found = b.select(near, span, I64(BYTES_AHEAD))
-            self._spans[pitch * size] = found
+                span = b.mul(b.sub(self.high, self.low), self._bytes(pitch, size))
+                found = self._spans[pitch, 0, size] = self._unless_far(span, span, CHUNK)
         return found
 
     def contiguous(self, index: Index) -> bool:

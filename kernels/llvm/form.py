@@ -26,6 +26,8 @@ __all__ = [
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
 BAKED = 16
+MOST_UNROLLED = 8  # elements of a reduction in registers
+MOST_INSIDE = 16  # iterations of small loops inside the vector loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Form:
         Text that determines the code.
     strategy : str
         ``points``, ``strips`` (points that read across memory, in strips), ``rows``
-        (vectors along the reduction loop) or ``columns`` (across it), or a recurrence's.
+        (vectors along the reduction loop), ``columns`` (across it) or ``unrolled`` (across one of
+        a few elements), or a recurrence's.
     vector_loop : int or None
         Loop that runs in vectors; None: scalar code.
     buffers : tuple of int
@@ -196,6 +199,9 @@ def strategy_of(nest: Nest) -> tuple[str, int | None]:
     reduced, outer = count - 1, count - 2
     if outer < 0:
         return "rows", reduced
+    across = _unrolled_loop(nest)
+    if across is not None:
+        return "unrolled", across
     score = {reduced: 0, outer: 0}
     for i in nest.tape:
         index = i.index
@@ -211,6 +217,20 @@ def strategy_of(nest: Nest) -> tuple[str, int | None]:
         or (nest.extents[reduced] < 2 * LANES and nest.extents[outer] >= 4 * WIDTH)
     )
     return ("columns", outer) if columns else ("rows", reduced)
+
+
+def _unrolled_loop(nest: Nest) -> int | None:
+    """The outer loop for vectors of a reduction over a few elements, which stand in registers.
+
+    The last one, or a longer one around small ones.
+    """
+    if nest.part or nest.extents[-1] > MOST_UNROLLED or not nest.extents[-1]:
+        return None
+    found, inner = len(nest.extents) - 2, 1
+    while found > 0 and nest.extents[found] < WIDTH and inner <= MOST_INSIDE:
+        inner *= nest.extents[found]
+        found -= 1
+    return found if nest.extents[found] >= 2 * WIDTH and inner <= MOST_INSIDE else None
 
 
 def crossing_loop(nest: Nest) -> int | None:

@@ -21,6 +21,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...fusion.lane_code import Block, Branches, LaneStore, Repeat
+from ...fusion.loops import FIRST_ROWS
 from ...ir.dtypes import bool_, int64
 from .context import WATCH, Words
 from .handler import Typed
@@ -29,6 +30,7 @@ from .lanes_form import LaneForm
 from .lanes_scalars import LaneScalars, parts_of, whole_of
 from .loops import counted_loop
 from .memory import I64
+from .regions import CAPACITY, ROWS, emit_grow
 
 __all__ = ["LaneEmitter"]
 
@@ -42,6 +44,7 @@ class LaneEmitter(LaneScalars):
     def __init__(self, module: Any, name: str, form: LaneForm, outline: bool = False) -> None:
         super().__init__(module, name, form, outline)
         self.watch: Watch | None = None
+        self._grower: Any = None
 
     def build(self) -> Any:
         """Emit the function."""
@@ -127,6 +130,7 @@ class LaneEmitter(LaneScalars):
             trips = self._largest(running.value)
         else:
             trips = self.values[item.count].value
+        trips = self._begin_tapes(item, trips)
         live = self._live(item)
         initial = [self._given(item.initial[k], item.carried[k]) for k in live]
         start = b.sub(trips, I64(1)) if item.reverse else I64(0)
@@ -168,6 +172,7 @@ class LaneEmitter(LaneScalars):
 
         self._latch(item, i, more, body, done, again, leave)
         self._results(item, live, exits)
+        self._end_tapes(item, trips)
 
     def operand_of(self, i: Any) -> Typed:
         """An i64 in every lane."""
@@ -262,6 +267,13 @@ class LaneEmitter(LaneScalars):
         else:
             b.cbranch(holds, body, done)
         b.position_at_end(body)
+        if item.recorded:
+            failed = b.append_basic_block("no_memory")
+            self._grow_tapes(item, i, failed)
+            with b.goto_block(failed):
+                self.report(item.no_memory, Typed(ir.IntType(1)(1), bool_), None, False)
+                exits.append((b.block, carries, i, counted))
+                b.branch(done)
         self.block(item.body)
         following = [self._given(item.following[k], item.carried[k]) for k in live]
         step, counts_after = b.add(i, I64(1)), counted
@@ -285,12 +297,62 @@ class LaneEmitter(LaneScalars):
 
         self._latch(item, i, ir.IntType(1)(1), head, done, again, leave)
         self._results(item, live, [(block, values) for block, values, *_ in exits])
-        if item.trips in self.used:
+        if item.trips in self.used or item.recorded:
             total = b.phi(zero.value.type if counted is not None else I64)
             for block, _, trips, many_trips in exits:
                 x = trips if many_trips is None else many_trips.value
                 total.add_incoming(x, block)
             self.define(item.trips, Typed(total, int64))
+            self._end_tapes(item, total)
+
+    # -- tapes ----------------------------------------------------------------------------------
+
+    def _begin_tapes(self, item: Repeat, trips: Any) -> Any:
+        """Room for what a counted loop records, a look at the length of what it reads; the trips
+        of the loop: none where something is missing."""
+        b = self.builder
+        least = b.select(b.icmp_signed(">", trips, I64(0)), trips, I64(0))
+        for tape, nbytes in item.recorded:
+            header = self.tape(tape).pointer
+            room = b.call(self._grow(), [header, least, self.integer(nbytes)])
+            trips = self._unless(b.not_(room), item.no_memory, trips)
+            self.open_tape(tape)
+        for tape in item.replayed:
+            missing = b.icmp_signed("<", self.tape(tape)[ROWS], least)
+            trips = self._unless(missing, item.too_short, trips)
+            self.open_tape(tape)
+        return trips
+
+    def _unless(self, bad: Any, error: int, trips: Any) -> Any:
+        self.report(error, Typed(bad, bool_), None, False)
+        return self.builder.select(bad, I64(0), trips)
+
+    def _grow_tapes(self, item: Repeat, i: Any, failed: Any) -> None:
+        """Room for row ``i`` of what an open loop records, or on to the block ``failed``."""
+        b = self.builder
+        rows = b.add(i, I64(1))
+        for tape, nbytes in item.recorded:
+            words, size = self.tape(tape), self.integer(nbytes)
+            more, room = b.append_basic_block("grow"), b.append_basic_block("room")
+            full = b.icmp_signed(">", b.mul(rows, size), words[CAPACITY])
+            b.cbranch(full, more, room).set_weights([1, 100])
+            b.position_at_end(more)
+            first = b.icmp_signed("<", rows, I64(FIRST_ROWS))
+            wanted = b.select(first, I64(FIRST_ROWS), rows)
+            b.cbranch(b.call(self._grow(), [words.pointer, wanted, size]), room, failed)
+            b.position_at_end(room)
+            self.open_tape(tape)
+
+    def _end_tapes(self, item: Repeat, trips: Any) -> None:
+        b = self.builder
+        for tape, _ in item.recorded:
+            rows = b.select(b.icmp_signed(">", trips, I64(0)), trips, I64(0))
+            self.tape(tape)[ROWS] = rows
+
+    def _grow(self) -> Any:
+        if self._grower is None:
+            self._grower = emit_grow(self.builder.module)
+        return self._grower
 
     # -- branches -------------------------------------------------------------------------------
 

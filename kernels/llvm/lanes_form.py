@@ -83,15 +83,17 @@ class _Numbering:
 def _width(program: LaneProgram) -> int:
     """Lanes of a group: more than fill a register where what they compute leaves registers free.
 
-    Iterations of a loop wait for each other; lanes do not. Newton's iteration for 100,000 roots took
-    0.68, 0.49 and 0.34 ms in groups of 8, 16 and 32. Groups make as many trips as their slowest
-    lane, and tables of expensive programs are made for 8.
+    Iterations of a loop wait for each other; lanes do not. Newton's iteration for 100,000 roots
+    took 0.68, 0.49 and 0.34 ms in groups of 8, 16 and 32. Groups make as many trips as their
+    slowest lane, and tables of expensive programs are made for 8.
     """
     varying = [n for n in program.used if program.varying[n]]
     ops = [program.scalars[n].op for n in varying]
     if any(op is not None and is_heavy(op) for op in ops):
         return WIDTH
-    return next((w for w, most in ((4 * WIDTH, 16), (2 * WIDTH, 32)) if len(varying) <= most), WIDTH)
+    return next(
+        (w for w, most in ((4 * WIDTH, 16), (2 * WIDTH, 32)) if len(varying) <= most), WIDTH
+    )
 
 
 def lane_form(program: LaneProgram, number_of: Callable[[int], int] = int) -> LaneForm:

@@ -15,6 +15,7 @@ from ...fusion.lane_code import LaneStore, Repeat, Scalar
 from ...fusion.loops import Reduction
 from ...ir.dtypes import DType, int64
 from .addressing import SIGNATURE
+from .context import Words
 from .form import BAKED, LANES
 from .handler import LLVMHandler, Typed, llvm_type
 from .lanes_form import LaneForm
@@ -33,6 +34,7 @@ from .memory import (
 )
 from .monoids import State, monoid_of
 from .outline import call_program, is_heavy
+from .regions import DATA
 
 __all__ = ["LaneScalars", "parts_of", "whole_of"]
 
@@ -74,6 +76,7 @@ class LaneScalars:
             n: self._frame_literal(form.literal_slot(n) or 0, self.scalars[n].dtype)
             for n in form.literal_slots
         }
+        self._rows: dict[int, Any] = {}  # of tapes
         self._meets_lanes = self._uniform_operands()
 
     # -- words of the call ----------------------------------------------------------------------
@@ -279,8 +282,20 @@ class LaneScalars:
             total = b.mul(total, self.vector.const(size, int64).value)
         return b.add(self.splat(Typed(base, int64)).value, total)
 
+    def tape(self, number: int) -> Words:
+        """The header of a tape."""
+        return Words(self.builder, self._bases[number])
+
+    def open_tape(self, number: int) -> None:
+        """Note where the rows of a tape lie, until it grows again."""
+        self._rows[number] = self.tape(number)[DATA]
+
+    def base(self, number: int) -> Any:
+        """Where a buffer's elements begin."""
+        return self._rows[number] if number in self.program.tapes else self._bases[number]
+
     def _load(self, x: Scalar, wide: bool) -> Any:
-        base, size = self._bases[x.buffer], x.dtype.itemsize
+        base, size = self.base(x.buffer), x.dtype.itemsize
         if not wide:
             return load(self.scalar, address(self.builder, base, self._offset(x), size), x.dtype)
         if any(self.varying[a] for a in x.args):
@@ -294,7 +309,7 @@ class LaneScalars:
     def store(self, s: LaneStore) -> None:
         """Carry out a store in the current block."""
         dtype = self.scalars[s.value].dtype
-        base, size = self._bases[s.buffer], dtype.itemsize
+        base, size = self.base(s.buffer), dtype.itemsize
         value = self.values[s.value]
         if not s.lane_stride:
             assert not self.varying[s.value]
@@ -306,10 +321,21 @@ class LaneScalars:
             return
         place = address(self.builder, base, self._offset(s), size)
         if s.lane_stride == 1:
-            store_row(self.vector, place, value, self.mask, self.full)
+            self._store_row(place, value)
             return
         pitch = self.builder.mul(self.integer(s.lane_stride), I64(size))
         store_strided(self.vector, place, pitch, value, self.mask)
+
+    def _store_row(self, place: Any, value: Any) -> None:
+        """A row of lanes; one of all lanes without a mask, which is faster where memory bounds."""
+        if self.full is None:
+            store_row(self.vector, place, value, self.mask)
+            return
+        with self.builder.if_else(self.full, likely=True) as (whole, part):
+            with whole:
+                store_row(self.vector, place, value, None)
+            with part:
+                store_row(self.vector, place, value, self.mask)
 
 
 def parts_of(value: Any) -> list[Typed]:

@@ -53,7 +53,7 @@ class NestEmitter(Addressing):
         """The scope of the body of ``loop``: every index sum gets its term of that loop."""
         inner = Scope(scope)
         b = self.builder
-        if self.hides_counters:
+        if self.hides_counters and not isinstance(i, ir.Constant):
             i = hidden(b, i)
         for expression in self.expressions:
             coefficient = 0

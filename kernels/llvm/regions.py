@@ -35,8 +35,8 @@ from .loops import counted_loop
 from .memory import I64, POINTER
 
 __all__ = [
-    *("BRANCHES", "CARRY_WORDS", "ITERATION", "LINK_WORDS", "LOOP_WORDS", "PART_WORDS"),
-    *("ROWS_WORDS", "TAPE_WORDS", "emit_branches", "emit_iteration"),
+    *("BRANCHES", "CAPACITY", "CARRY_WORDS", "DATA", "ITERATION", "LINK_WORDS", "LOOP_WORDS"),
+    *("PART_WORDS", "ROWS", "ROWS_WORDS", "TAPE_WORDS", "emit_branches", "emit_grow", "emit_iteration"),
 ]
 
 # What stands where a tile has its rows: the kind of a region.
@@ -56,7 +56,7 @@ _NUMBER, _PARTS = 0, 1
 PART_WORDS = 4  # first step, step after the last, list of links
 
 # Words of a tape.
-_DATA, _CAPACITY, _ROWS = range(3)
+DATA, CAPACITY, ROWS = range(3)
 TAPE_WORDS = 3
 
 _MANY = (1 << 63) - 1
@@ -162,7 +162,7 @@ def emit_iteration(module: Any, run: Any) -> Any:
     """``iterate(context, words)``: a loop over a range of steps."""
     f = _Frame(module, "iterate")
     b, words = f.b, f.words
-    grow = _emit_grow(module)
+    grow = emit_grow(module)
     trips = _emit_trips(f)
     known = b.icmp_signed("<", trips, I64(_MANY))
     f.link(words[_LINKS], words[_LINKS + 1])
@@ -181,7 +181,7 @@ def emit_iteration(module: Any, run: Any) -> Any:
         with b.if_then(b.icmp_signed(">=", asked, I64(0))):
             b.store(done, b.inttoptr(f.place(asked), POINTER))
         with f.each(_RECORDS, ROWS_WORDS) as r, b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
-            f.tape(r[0])[_ROWS] = done
+            f.tape(r[0])[ROWS] = done
     b.ret_void()
     return f.function
 
@@ -222,7 +222,7 @@ def _begin_tapes(f: _Frame, trips: Any, grow: Any) -> None:
         room = b.call(grow, [f.tape(r[0]).pointer, trips, r[2]])
         f.fail_unless(room, words[_NO_MEMORY])
     with f.each(_SEQUENCES, ROWS_WORDS) as r, b.if_then(b.icmp_unsigned("!=", r[3], I64(0))):
-        enough = b.icmp_signed(">=", f.tape(r[0])[_ROWS], trips)
+        enough = b.icmp_signed(">=", f.tape(r[0])[ROWS], trips)
         f.fail_unless(enough, words[_SHORT])
 
 
@@ -287,7 +287,7 @@ def _emit_rows(f: _Frame, grow: Any, row: Any, known: Any) -> None:
         tape = b.icmp_unsigned("!=", r[3], I64(0))
         with b.if_else(tape) as (grown, fixed):
             with grown:
-                data = Words(b, place)[_DATA]
+                data = Words(b, place)[DATA]
                 first = b.block
             with fixed:
                 second = b.block
@@ -307,7 +307,7 @@ def _emit_rows(f: _Frame, grow: Any, row: Any, known: Any) -> None:
         point(r)
 
 
-def _emit_grow(module: Any) -> Any:
+def emit_grow(module: Any) -> Any:
     """``bool grow(header, rows, bytes of a row)``: room for so many rows, doubled if need be."""
     signature = ir.FunctionType(ir.IntType(1), [POINTER, I64, I64])
     function = ir.Function(module, signature, module.get_unique_name("grow"))
@@ -315,16 +315,16 @@ def _emit_grow(module: Any) -> Any:
     header, rows, nbytes = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     words = Words(b, header)
-    needed, capacity = b.mul(rows, nbytes), words[_CAPACITY]
+    needed, capacity = b.mul(rows, nbytes), words[CAPACITY]
     with b.if_then(b.icmp_signed("<=", needed, capacity)):
         b.ret(ir.IntType(1)(1))
     doubled = b.shl(capacity, I64(1))
     size = b.select(b.icmp_signed(">", needed, doubled), needed, doubled)
     resize = c_function(module, "realloc", POINTER, POINTER, I64)
-    found = b.call(resize, [b.inttoptr(words[_DATA], POINTER), size])
+    found = b.call(resize, [b.inttoptr(words[DATA], POINTER), size])
     with b.if_then(b.icmp_unsigned("==", found, POINTER(None)), likely=False):
         b.ret(ir.IntType(1)(0))
-    words[_DATA] = b.ptrtoint(found, I64)
-    words[_CAPACITY] = size
+    words[DATA] = b.ptrtoint(found, I64)
+    words[CAPACITY] = size
     b.ret(ir.IntType(1)(1))
     return function

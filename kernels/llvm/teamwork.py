@@ -119,13 +119,14 @@ def emit_shared(b: Any, task: Any, job: Any, pool: Any, threads: Any, watch: Wat
                 call_address(b, _address(b, pool, "sem_post"), [semaphore])
             _take_pieces(b, job, run)
             _swap(b, _at(b, pool, JOB), I64(0))
-            _wait_for_holders(b, pool)
+            _wait_for_holders(b, pool, watch)
             _swap(b, _at(b, pool, BUSY), I64(0))
         with others:
             _take_pieces(b, job, run)
 
 
-def _wait_for_holders(b: Any, pool: Any) -> None:
+def _wait_for_holders(b: Any, pool: Any, watch: Watch) -> None:
+    """Wait; a piece that never ends asks the watch itself whether to stop."""
     before = b.block
     head, body = b.append_basic_block("wait"), b.append_basic_block("waiting")
     tired, again = b.append_basic_block("yield"), b.append_basic_block("again")
@@ -141,6 +142,7 @@ def _wait_for_holders(b: Any, pool: Any) -> None:
     b.cbranch(b.icmp_signed(">", looks, I64(LOOKS)), tired, again)
     b.position_at_end(tired)
     call_address(b, _address(b, pool, "sched_yield"), [])
+    watch.look(b)
     b.branch(again)
     b.position_at_end(again)
     looks.add_incoming(b.add(looks, I64(1)), b.block)

@@ -8,12 +8,12 @@ import pytest
 
 from tilegrad.autodiff.checkpoint_schedules import Action, count
 from tilegrad.autodiff.nested_segments import (
-    BudgetError,
     Segmentation,
     nested_actions,
     pieces_of,
     segment,
 )
+from tilegrad.ir.errors import BudgetError
 
 
 def held(plan: Segmentation, carry: int, tape: int) -> int:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tilegrad.autodiff import reverse
-from tilegrad.autodiff.nested_segments import BudgetError
 from tilegrad.autodiff.rematerialize import partition, reads_of
 from tilegrad.autodiff.saving_network import LONGEST_CHAIN, Network, bytes_of, work_of
 from tilegrad.ir.dtypes import float32, float64
+from tilegrad.ir.errors import BudgetError
 from tilegrad.ir.graph import toposort
 from tilegrad.ir.interpret import interpret
 from tilegrad.ir.ops import cumsum, erf, exp, matmul, mul, sin, sort, sum_

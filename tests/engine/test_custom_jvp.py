@@ -1,6 +1,7 @@
 """``custom_jvp``: values by the function, derivatives by the rule, through every transform."""
 
 import itertools
+import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +147,51 @@ def test_vmap_of_some_arguments():
     gx, gy = tg.grad(total, (0, 1))(X, X + 1)
     np.testing.assert_allclose(gx, 10 * X * np.sum((X + 1) ** 2), rtol=1e-13)
     np.testing.assert_allclose(gy, 10 * (X + 1) * np.sum(X**2), rtol=1e-13)
+
+
+# --------------------------------------------------------------------------------------- regions
+
+
+def repeated(h):
+    """Three turns of c -> h(c) x, in a loop, in a scan inside a cond, and written out."""
+
+    def loop(x):
+        return tg.fori_loop(0, 3, lambda i, c: h(c) * x, x)
+
+    def nested(x):
+        turn = lambda c, _: (tg.cond(c > -9, h, lambda c: c, c) * x, None)  # noqa: E731
+        return tg.cond(x > -9, lambda x: tg.scan(turn, x, length=3)[0], lambda x: x, x)
+
+    def open_ended(x):
+        turn = lambda c: (c[0] + 1, h(c[1]) * x)  # noqa: E731
+        return tg.while_loop(lambda c: c[0] < 3, turn, (0, x))[1]
+
+    def written_out(x):
+        return h(h(h(x) * x) * x) * x
+
+    return [loop, nested, open_ended], written_out
+
+
+def reverse_sine(factor):
+    f = tg.custom_vjp(lambda x: tg.sin(x))
+    f.defvjp(lambda x: (f(x), x), lambda x, bar: (factor * tg.cos(x) * bar,))
+    return f
+
+
+@pytest.mark.parametrize("make", [sine, reverse_sine], ids=["jvp", "vjp"])
+@pytest.mark.parametrize("form", range(3), ids=["loop", "nested", "while"])
+def test_rules_are_kept_in_loops_and_branches(make, form):
+    forms, written_out = repeated(make(3.0))
+    f = forms[form]
+    for transform in (
+        tg.grad,
+        lambda f: tg.grad(tg.grad(f)),
+        lambda f: lambda x: tg.hvp(f, (x,), (1.0,)),
+        lambda f: lambda x: tg.vmap(tg.grad(f))(tg.stack([x, 2 * x])),
+        lambda f: tg.grad(lambda x: tg.sum(tg.vmap(f)(tg.stack([x, 2 * x])))),
+    ):
+        got, expected = tg.jit(transform(f))(0.7), transform(written_out)(0.7)
+        np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-13)
 
 
 # ------------------------------------------------------------------- arguments, results, captures
@@ -356,6 +402,20 @@ def test_no_cost_without_differentiation():
     assert float(f(1.0)) == 2.0
     assert "custom" not in tg.jit(f).lower(1.0).as_text("optimized")
     np.testing.assert_array_equal(tg.vmap(f)(X), X + 1)
+
+
+@tg.custom_jvp
+def public(x):
+    return tg.sin(x)
+
+
+public.defjvps(lambda x_dot, y, x: 2 * tg.cos(x) * x_dot)
+
+
+def test_pickling_finds_the_decorated_function():
+    assert pickle.loads(pickle.dumps(public)) is public
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(sine())
 
 
 # --------------------------------------------------------------------------------------- errors

@@ -207,3 +207,99 @@ def test_an_exception_in_a_callback_happens_once():
 def test_lowered_text_shows_effects():
     text = tg.jit(noisy).lower(3.0).as_text("optimized")
     assert text.count("= effect(") == 4
+
+
+# ------------------------------------------------------------------------------------- regions
+
+
+def counted(x):
+    def body(i, c):
+        tg.debug.print("{} {}", i, c)
+        tg.debug.print("here")
+        return c * x
+
+    return tg.fori_loop(0, 3, body, x)
+
+
+def open_ended(x):
+    def body(c):
+        tg.debug.print("{} {}", *c)
+        return c[0] + 1, c[1] * x
+
+    return tg.while_loop(lambda c: c[0] < 3, body, (0, x))[1]
+
+
+def scanned(x):
+    def step(c, y):
+        tg.debug.print("{} {}", c, y)
+        return c * x, c * y
+
+    last, ys = tg.scan(step, x, np.arange(3.0))
+    return last + tg.sum(ys)
+
+
+def branching(x):
+    def up(x):
+        tg.debug.print("up")
+        tg.debug.print("{}", x)
+        return x * x
+
+    def down(x):
+        tg.debug.print("down {}", x)
+        return -x
+
+    return tg.cond(x > 0, up, down, x) + tg.cond(x > 5, up, lambda x: 2 * x, x)
+
+
+PRINTED = {
+    counted: "0 2.0\nhere\n1 4.0\nhere\n2 8.0\nhere\n",
+    open_ended: "0 2.0\n1 4.0\n2 8.0\n",
+    scanned: "2.0 0.0\n4.0 1.0\n8.0 2.0\n",
+    branching: "up\n2.0\n",
+}
+WAYS = {
+    "eager": lambda f: f,
+    "jit": tg.jit,
+    "value_and_grad": lambda f: tg.jit(tg.value_and_grad(f)),
+    "grad": lambda f: tg.jit(tg.grad(f)),
+    "jvp": lambda f: tg.jit(lambda x: tg.jvp(f, (x,), (1.0,))),
+    "hessian": lambda f: tg.jit(tg.hessian(f)),
+    "eager grad": tg.grad,
+    "nested": lambda f: tg.jit(lambda x: tg.fori_loop(0, 1, lambda i, c: f(x), x)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("f", PRINTED, ids=lambda f: f.__name__)
+def test_loops_and_branches_print_each_time_once(f, way, capsys):
+    run = WAYS[way](f)
+    for _ in range(2):
+        tg.eval(run(2.0))
+        assert capsys.readouterr().out == PRINTED[f]
+
+
+def test_loops_under_vmap_print_each_example(capsys):
+    tg.eval(tg.vmap(counted)(np.array([2.0, -1.0])))
+    assert capsys.readouterr().out == (
+        "0 2.0\n0 -1.0\nhere\n1 4.0\n1 1.0\nhere\n2 8.0\n2 -1.0\nhere\n"
+    )
+
+
+def test_checks_in_loops():
+    def body(i, c):
+        tg.debug.check(c < 5, "c is {} in turn {}", c, i)
+        return 2 * c
+
+    f = lambda x: tg.fori_loop(0, 5, body, x)  # noqa: E731
+    for run in (f, tg.jit(f), tg.jit(tg.grad(f))):
+        with pytest.raises(tg.CheckError, match=r"c is 8\.0 in turn 2"):
+            tg.eval(run(2.0))
+        assert np.isfinite(float(run(0.1)))
+
+
+def test_callbacks_in_loops():
+    f = lambda x: tg.fori_loop(  # noqa: E731
+        0, 3, lambda i, c: tg.pure_callback(np.sin, tg.ShapeDtype(()), c) * x, x
+    )
+    expected = np.sin(np.sin(np.sin(0.7) * 0.7) * 0.7) * 0.7
+    np.testing.assert_allclose(float(tg.jit(f)(0.7)), expected, rtol=1e-15)

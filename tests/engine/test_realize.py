@@ -378,3 +378,37 @@ def test_one_array_twice_in_functions() -> None:
     np.testing.assert_array_equal(tg.block([[t, t], [t, x]]), np.block([[x, x], [x, x]]))
     square = t[:, :2]
     np.testing.assert_array_equal(square @ square, x[:, :2] @ x[:, :2])
+
+
+def test_an_operation_with_a_number_is_looked_up_without_a_web(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen twice, its plan is found by the operation itself: side, number, types and sharing."""
+    data = np.array([1.5, 2.0, -4.0, 3.25])
+
+    def results(scale: float) -> list[Any]:
+        made = []
+        for dtype in ("float64", "float32"):
+            for shape in ((4,), (2, 2), ()):
+                x = data.astype(dtype)[0] if shape == () else data.astype(dtype).reshape(shape)
+                x = np.asarray(x)
+                a = tg.asarray(x)
+                pairs = [
+                    (a + scale, x + np.asarray(scale, dtype)),
+                    (scale + a, x + np.asarray(scale, dtype)),
+                    (a - scale, x - np.asarray(scale, dtype)),
+                    (scale - a, np.asarray(scale, dtype) - x),
+                    (scale / a, np.asarray(scale, dtype) / x),
+                    (tg.maximum(a, 2), np.maximum(x, 2)),
+                    (a > scale, x > np.asarray(scale, dtype)),
+                    (a * a, x * x),
+                ]
+                made += [(np.asarray(ours), theirs) for ours, theirs in pairs]
+        return made
+
+    for scale in (3.0, 0.5):
+        results(scale)
+    monkeypatch.setattr(realize, "close", None)  # from now on no web is made
+    for ours, theirs in results(-2.5):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilegrad as tg
-from tilegrad.autodiff.nested_segments import BudgetError
 from tilegrad.fusion.fit import fit, memory_of
+from tilegrad.ir.errors import BudgetError
 from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.passes.manager import optimize
 
@@ -101,7 +101,7 @@ def test_a_program_that_is_no_derivative():
         return x
 
     graph = optimize(tg.trace(f)(WEIGHTS, X))
-    budget = int(memory_of(graph) * 0.5)
+    budget = int(memory_of(graph) * 0.65)
     found = fit(graph, budget)
     assert memory_of(found) <= budget
     (a,) = interpret_graph(found, [*WEIGHTS, X])

@@ -27,7 +27,8 @@ from tilegrad.ir.types import TensorType
 from tilegrad.ir.verify import verify
 
 NAMES = sorted(name for name, op in OPS.items() if op.kind != "leaf")
-KINDS = {"leaf", "elementwise", "reduction", "cumulative", "view", "index", "dot", "sort", "linalg", "region"}
+KINDS = {"leaf", "elementwise", "reduction", "cumulative", "view", "index", "dot", "sort", "linalg"}
+KINDS |= {"region", "custom", "host", "order"}
 RULES = ("reference", "jvp", "transpose", "samples")
 # Rules of a kind, beyond those of all ops.
 OF_KIND = {"elementwise": ("scalar", "complex_scalar"), "leaf": ()}

@@ -70,7 +70,7 @@ def test_the_slow_reference_adds_what_numpy_adds():
 LAYOUTS = {
     "one row": (lambda n: (n,), (0,), "rows"),
     "rows": (lambda n: (5, n), (1,), "rows"),
-    "columns": (lambda n: (n, 41), (0,), "columns"),
+    "columns": (lambda n: (n, 41), (0,), "columns"),  # unrolled up to 8
 }
 
 
@@ -172,6 +172,95 @@ def test_single_precision_rounds_once():
     assert run(lambda x: ops.sum_(x), x) == np.float32(np.float64(np.float32(0.1)) * 3000)
     big = np.array([3e38, 3e38, -3e38], np.float32)
     assert run(lambda x: ops.sum_(x), big) == np.float32(3e38)  # no overflow on the way
+
+
+# ------------------------------------------------------------------------- few elements, unrolled
+
+
+FEW = {
+    "rows": (lambda n: (41, n), (1,)),
+    "columns": (lambda n: (n, 41), (0,)),
+    "between": (lambda n: (37, n, 3), (1,)),
+    "blocks": (lambda n: (19, 2, n, 2), (2,)),
+}
+
+
+@pytest.mark.parametrize("layout", FEW)
+def test_few_elements_are_unrolled(layout):
+    shape, axes = FEW[layout]
+    for n, few in ((1, False), (2, True), (8, True), (9, False)):  # one element is no loop
+        (nest,) = nests(schedule_of(lambda x: ops.sum_(x, axes), (shape(n), "f8")))
+        assert (form_of(nest).strategy == "unrolled") == few or n == 1
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
+@pytest.mark.parametrize("layout", FEW)
+def test_few_elements_in_the_order_of_the_text(layout, dtype):
+    """Sums, what they are made of stored beside them, and what is made of them."""
+    shape, axes = FEW[layout]
+    for n in (1, 2, 3, 5, 8, 9):
+        x = draw(shape(n), dtype, n)
+
+        def program(x):
+            total = ops.sum_(x * x, axes)
+            return ops.sum_(x, axes), ops.prod(x, axes), x * x, total, total * 3
+
+        got = run(program, x)
+        with np.errstate(all="ignore"):
+            square = run(lambda x: x * x, x)
+            expected = [reduced(x, axes, np.add, 0.0), None, square]
+            expected.append(reduced(square, axes, np.add, 0.0))
+        for found, right in zip(got, expected, strict=False):
+            if right is not None:
+                same(found, right)
+        same(got[4], run(lambda t: t * 3, got[3]))
+        if dtype in ("f8", "i8"):
+            same(got[1], reduced(x, axes, np.multiply, 1))
+
+
+def test_few_zeros_and_nan():
+    """A sum begins at +0: of negative zeros it is +0; NaN and infinities come through."""
+    x = np.full((41, 3), -0.0)
+    x[5, 1], x[7, 2], x[9, 0], x[9, 1] = np.nan, np.inf, np.inf, -np.inf
+    total = run(lambda x: ops.sum_(x, 1), x)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(total, x.sum(1), equal_nan=True)
+    assert not np.signbit(total[[0, 20, 40]]).any()
+
+
+@pytest.mark.parametrize("layout", FEW)
+def test_extrema_of_few(layout):
+    shape, (axis,) = FEW[layout]
+    for n in range(1, 10):
+        x = np.random.default_rng(n).integers(-4, 4, shape(n)).astype(float)  # with ties
+        x[np.random.default_rng(n).random(x.shape) < 0.1] = np.nan
+        got = run(lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.argmin(x, axis)), x)
+        assert np.array_equal(got[0], x.max(axis), equal_nan=True)
+        assert np.array_equal(got[1], x.argmax(axis))
+        assert np.array_equal(got[2], x.argmin(axis))
+        y = x > 0
+        some, every = run(lambda y: (ops.any_(y, axis), ops.all_(y, axis)), y)
+        assert np.array_equal(some, y.any(axis))
+        assert np.array_equal(every, y.all(axis))
+
+
+def test_few_elements_by_run_time_places_and_in_pieces():
+    """Gathered operands, guards of a padding, a vector that is not full, three threads."""
+    rng = np.random.default_rng(0)
+    table, places = rng.standard_normal(50), rng.integers(0, 50, (5003, 3))
+    x = rng.standard_normal((5001, 3))
+
+    def program(t, i, x):
+        gathered = ops.gather(t, i)
+        return ops.sum_(gathered, 1), ops.sum_(ops.pad(x, 1.5, (1, 1), (0, 0)), 1)
+
+    args = [table, places, x]
+    plan = plan_of(program, *args)
+    padded = np.pad(x, [(1, 1), (0, 0)], constant_values=1.5)
+    for threads in (1, 3):
+        first, second = plan.run(args, threads)
+        same(first, reduced(table[places], (1,), np.add, 0.0))
+        same(second, reduced(padded, (1,), np.add, 0.0))
 
 
 # -------------------------------------------------------------------------------- integers, bools
