@@ -94,8 +94,10 @@ def _number_key(node: Node, given: Value, number: Value) -> Any:
     if source.op is not BROADCAST or given.index:
         return None
     constant = source.inputs[0].node
-    if constant.op is not CONSTANT or constant.memo is None or constant.types[0].shape:
+    if constant.op is not CONSTANT or constant.types[0].shape:
         return None
+    if constant.memo is None:  # a number that was not used before
+        set_memo(constant, (constant.param("literal").array(),))
     t, s = given.node.types[0], source.types[0]
     return (
         *("number", node.op, params_key(node.params), node.inputs[0] is number),

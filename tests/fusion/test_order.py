@@ -7,6 +7,8 @@ import random
 import numpy as np
 import pytest
 
+import tilegrad as tg
+from tilegrad.fusion import order
 from tilegrad.fusion.lower import lower
 from tilegrad.fusion.memory import plan_memory
 from tilegrad.fusion.order import latest, order_of
@@ -17,6 +19,7 @@ from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.ops import cos, exp, matmul, sin, sum_
 from tilegrad.ir.ops.checkpoint import after
 from tilegrad.ir.ops.leaves import input_node
+from tilegrad.ir.passes.manager import optimize
 from tilegrad.ir.types import TensorType
 from tilegrad.kernels.plan import Plan
 
@@ -100,6 +103,37 @@ def test_the_plan_gives_the_bits_of_the_interpreter():
     found = Plan(lower(graph)).run(arrays)
     expected = Plan(lower(plain)).run(arrays)
     for a, b in zip(found, expected, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def gradient(rows):
+    """Value and gradients of twelve layers, without anything that waits."""
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((16, 16)) / 4 for _ in range(12)]
+
+    def loss(weights, x):
+        for w in weights:
+            x = tg.tanh(x @ w)
+        return tg.sum(x * x)
+
+    x = rng.standard_normal((rows, 16))
+    return optimize(tg.trace(tg.value_and_grad(loss))(weights, x)), [*weights, x]
+
+
+def test_large_programs_are_ordered_by_memory_without_being_asked():
+    for rows, most in ((64, 30), (4096, 15)):
+        graph, arrays = gradient(rows)
+        temporary = plan_memory(lower(graph)).size / arrays[-1].nbytes
+        assert most - 8 < temporary <= most
+
+
+def test_the_order_does_not_change_bits(monkeypatch):
+    graph, arrays = gradient(64)
+    expected = Plan(lower(graph)).run(arrays)
+    monkeypatch.setattr(order, "_LARGE", 0)
+    schedule = lower(graph)
+    assert plan_memory(schedule).size <= 15 * arrays[-1].nbytes
+    for a, b in zip(Plan(schedule).run(arrays), expected, strict=True):
         assert a.tobytes() == b.tobytes()
 
 
