@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from ..ir.dtypes import int64
 from ..ir.graph import Graph, Node, Value, make_node
-from ..ir.ops import any_, argmax, clip, convert, eq, where
+from ..ir.ops import argmax, clip, convert, eq, where
 from ..ir.ops.dynamic import dynamic_slice
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.leaves import constant, input_node
-from ..ir.ops.regions import COND, LOOP, Loop, While, may_fail, strong
+from ..ir.ops.regions import COND, LOOP, Loop, While, may_fail
 from ..ir.ops.shape import broadcast, moveaxis, reshape
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
@@ -224,22 +224,45 @@ def _branch_of_some(
     chosen: Value,
     size: int,
 ) -> list[Value]:
-    """A branch for all examples, of which only the ``chosen`` ones matter."""
+    """A branch for all examples, of which only the ``chosen`` ones matter.
+
+    What costs little is computed for all. Anything else is a loop whose lanes make one trip or
+    none.
+    """
     outputs = [body.output(k, True, size) for k in range(len(body.values))]
-    if not may_fail(branch):
-        places = dict(zip([x.out for x in body.inputs], given, strict=True))
-        return list(substitute(outputs, places))
-    donor = argmax(convert(chosen, int64), 0)
+    if _is_cheap(branch):
+        return list(
+            substitute(outputs, dict(zip([x.out for x in body.inputs], given, strict=True)))
+        )
+    trips = convert(chosen, int64)
+    donor = argmax(trips, 0)
     safe = [
         where(_spread(chosen, x), x, _example(x, donor)) if on else x
         for x, on in zip(given, mapped, strict=True)
     ]
-    unread = tuple([input_node(strong(x.type), "x") for x in safe])
-    graphs = (
-        Graph(unread, tuple([zeros_of(y.type) for y in outputs]), "none"),
-        Graph(body.inputs, tuple(outputs), branch.name),
+    types = [TensorType(y.shape, y.dtype) for y in outputs]
+    graph = Graph(
+        (
+            input_node(TensorType((), int64), "i"),
+            *body.inputs,
+            *[input_node(t, "unread") for t in types],
+        ),
+        tuple(outputs),
+        branch.name,
     )
-    return list(make_node(COND, (convert(any_(chosen), int64), *safe), branches=graphs).outputs)
+    consts = tuple(safe) if may_fail(branch) else tuple(given)
+    loop = Loop(graph, consts, tuple([zeros_of(t) for t in types]), (), None, trips)
+    return list(loop.node().outputs)
+
+
+# Elementwise work so small that masking it costs more.
+_LITTLE = 48
+
+
+def _is_cheap(branch: Graph) -> bool:
+    nodes = branch.nodes()
+    kinds = ("elementwise", "view", "leaf")
+    return len(nodes) <= _LITTLE and all(n.op.kind in kinds for n in nodes) and not may_fail(branch)
 
 
 def _example(x: Value, k: Value) -> Value:

@@ -44,9 +44,9 @@ def run_alone(node: Node) -> bool:
         return _run_views(node)
     if len(inputs) == 2:
         left, right = inputs
-        if left.node.memo is None:
+        if left.node.memo is None and not _lifted(left.node):
             return right.node.memo is not None and _run_with_number(node, right, left)
-        if right.node.memo is None:
+        if right.node.memo is None and not _lifted(right.node):
             return _run_with_number(node, left, right)
     places: dict[Node, int] = {}
     numbers: list[int] = []
@@ -77,6 +77,14 @@ def _run_plan(node: Node, plan: Any, buffers: list[Buffer]) -> bool:
     return True
 
 
+def _lifted(node: Node) -> bool:
+    """Let a constant hold its data like any other leaf; False for any other node."""
+    if node.op is not CONSTANT:
+        return False
+    set_memo(node, (node.param("literal").array(),))
+    return True
+
+
 def _run_with_number(node: Node, given: Value, number: Value) -> bool:
     """The same where one of two operands is a Python number in the shape of the other."""
     key = _number_key(node, given, number)
@@ -97,7 +105,7 @@ def _number_key(node: Node, given: Value, number: Value) -> Any:
     if constant.op is not CONSTANT or constant.types[0].shape:
         return None
     if constant.memo is None:  # a number that was not used before
-        set_memo(constant, (constant.param("literal").array(),))
+        _lifted(constant)
     t, s = given.node.types[0], source.types[0]
     return (
         *("number", node.op, params_key(node.params), node.inputs[0] is number),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from ..fusion.lane_code import LaneProgram
@@ -30,11 +31,12 @@ from ..ir.graph import Literal
 from .cpu.blas import calls_blas, matmul_frame, product_key
 from .cpu.routine_steps import RoutineForm, routine_form
 from .functions import Function
-from .llvm.driver import HEADER, STEP_WORDS
+from .llvm.driver import BRANCHES, HEADER, ITERATION, STEP_WORDS
 from .llvm.form import BAKED, Form, form_of
 from .llvm.interrupt import LOOK_EVERY
 from .llvm.lanes_form import LaneForm, lane_form
-from .llvm.regions import BRANCHES, ITERATION, LOOP_WORDS, TAPE_WORDS
+from .llvm.regions import LOOP_WORDS, TAPE_WORDS, emit_regions
+from .machine import compile_entry
 from .work import extent_and_pieces, work_of
 
 __all__ = ["Flat"]
@@ -43,6 +45,17 @@ Errors = list[tuple[Callable[[str], Exception], str]]
 
 _LINE = 64  # bytes
 _TICK = 200.0  # nanoseconds of a unit of work as a watch counts it
+
+
+@cache
+def region_code() -> tuple[int, int]:
+    """Addresses of the functions for loops and for branches, which all plans share."""
+
+    def emit(module: Any, builder: Any, values: Sequence[Any]) -> Any:
+        return emit_regions(module, builder, values[0])
+
+    code = compile_entry("regions", "i", emit)
+    return code.call(0), code.call(1)
 
 
 @dataclass(slots=True)
@@ -280,19 +293,15 @@ class Flat:
         set the threads of BLAS.
         """
         sources = []
-        given: list[int] = []
         for number in range(len(self.buffers)):
             if number in self.tapes:
                 sources.append(self.tapes[number])
-                if number in array_of:
-                    given += [array_of[number], self.tapes[number]]
             elif number in array_of:
                 sources.append(-1 - array_of[number])
             else:
                 sources.append(self._offsets.get(number, 0))
         steps_at = HEADER + len(self.buffers)
-        given_at = steps_at + STEP_WORDS * len(self._rows)
-        rest_at = given_at + len(given)
+        rest_at = steps_at + STEP_WORDS * len(self._rows)
         steps: list[int] = []
         rest: list[int] = []  # regions, scratch rows, frames and calls
         for row in self._rows:
@@ -303,8 +312,9 @@ class Flat:
                 rest += row.words
             else:
                 steps += self._step_words(row, threads, rest, rest_at)
-        header = [len(self.buffers), steps_at, *control, given_at, len(given) // 2]
-        return [*header, *sources, *steps, *given, *rest]
+        regions = region_code() if self.has_regions else (0, 0)
+        header = [len(self.buffers), steps_at, *control, *regions]
+        return [*header, *sources, *steps, *rest]
 
     @staticmethod
     def _step_words(row: _Row, threads: int, rest: list[int], rest_at: int) -> list[int]:

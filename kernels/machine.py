@@ -83,21 +83,21 @@ class Code:
         return self._library
 
 
-def compile_code(functions: Sequence[Function], arrays: int, regions: bool = False) -> Code:
-    """Code for step functions over ``arrays`` arrays; with ``regions`` its driver can run them.
+def compile_code(functions: Sequence[Function], arrays: int) -> Code:
+    """Code for step functions over ``arrays`` arrays.
 
     Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
     """
-    key = (arrays, regions, *(f if isinstance(f, Product) else f.key for f in functions))
+    key = (arrays, *(f if isinstance(f, Product) else f.key for f in functions))
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
             found = _CACHE.get(key)
             if found is None:
                 found = _CACHE[key] = _obtain(
-                    plan_key(functions, arrays, regions),
+                    plan_key(functions, arrays),
                     "oiioii" + "o" * arrays,
-                    lambda *emission: _emit(*emission, functions, regions),
+                    lambda *emission: _emit(*emission, functions),
                 )
                 if LISTENERS:
                     tell(compilations=int(not found.from_disk), loads=int(found.from_disk))
@@ -206,7 +206,6 @@ def _emit(
     builder: Any,
     values: Sequence[Any],
     functions: Sequence[Function],
-    regions: bool,
 ) -> Any:
     from .cpu.blas import emit_matmul
     from .cpu.routine_steps import emit_routine
@@ -241,4 +240,4 @@ def _emit(
             made = emitter(module, name, function, outline)
             made.hides_counters = hide
             emitted.append(made.build())
-    return emit_driver(module, builder, emitted, values, regions)
+    return emit_driver(module, builder, emitted, values)

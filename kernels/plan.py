@@ -103,8 +103,7 @@ class Plan:
         self.code: Code | None = None
         if self.functions or self.flat.has_regions:
             start = time.perf_counter()
-            regions = self.flat.has_regions
-            self.code = compile_code(self.functions, len(self.array_of), regions)
+            self.code = compile_code(self.functions, len(self.array_of))
             self.seconds["code"] = time.perf_counter() - start
             self.seconds.update(self.code.seconds)
         self._segments = self.flat.segments
@@ -180,6 +179,9 @@ class Plan:
         try:
             if self.tapes is not None:
                 self.tapes.begin(arena)
+                for b in self.inputs:
+                    if b.is_tape:
+                        self.tapes.point(arena, b.number, arrays[b.slot])
             for segment in segments:
                 if type(segment) is tuple:
                     assert self.code is not None

@@ -98,10 +98,10 @@ def _between_integers(rng: Any, dtype: Any) -> tuple[Any]:
 
 def _unless_whole(op: Op, x: Any) -> Value:
     """``x`` rounded by ``op``; integers and bools are whole already (NumPy 2.1, Array API)."""
-    x = as_value(x)
-    if x.dtype.is_integer or x.dtype.is_bool:
-        return x
-    return make(op, operands(op.name, x, kinds="f"))
+    value = as_value(x)
+    if value.dtype.is_integer or value.dtype.is_bool:
+        return value
+    return make(op, operands(op.name, value, kinds="f"))
 
 
 FLOOR = elementwise(

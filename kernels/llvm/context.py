@@ -8,13 +8,13 @@ from .interrupt import WATCH_WORDS
 from .memory import I64, POINTER
 
 __all__ = [
-    *("BUFFERS", "CONTEXT_WORDS", "COUNT", "ERROR", "JOB", "POOL", "STEPS", "TABLE", "THREADS"),
+    *("BUFFERS", "CONTEXT_WORDS", "ERROR", "JOB", "POOL", "RUN", "STEPS", "TABLE", "THREADS"),
     *("WATCH", "Words"),
 ]
 
-# Words of a context: the error word, addresses of the buffers' row, the table and its steps, the
-# number of buffers, pool, threads, the job of a step, the watch.
-ERROR, BUFFERS, TABLE, STEPS, COUNT, POOL, THREADS, JOB, WATCH = range(9)
+# Words of a context: the error word, addresses of the buffers' row, the table and its steps, of the
+# function that runs a range of steps, pool, threads, the job of a step, the watch.
+ERROR, BUFFERS, TABLE, STEPS, RUN, POOL, THREADS, JOB, WATCH = range(9)
 CONTEXT_WORDS = WATCH + WATCH_WORDS
 
 

@@ -10,13 +10,12 @@ interface), and reading it here costs nothing, while asking for it from Python c
 
 The table is a row of int64 numbers made for one set of extents and threads::
 
-    buffer count, place of the steps, addresses of BLAS's get and set of its threads (or 0),
-        place and number of the tapes among the arrays
+    buffer count, place of the steps, addresses of BLAS's get and set of its threads (or 0), and of
+        the functions for loops and branches (or 0)
     for each buffer: -1 - (number of its array), or its byte offset in the arena
     for each step: extent of its outermost loop, pieces that threads share, place and number of
         its calls, rows of a chunk (0: not a tile), place and number of its scratch rows,
         bytes of scratch, and work as a watch counts it
-    for each tape that is given: number of its array, byte offset of its header in the arena
     for each call: function, place of its frame
     for each scratch row: buffer, byte offset, bytes a row
     the frames, see :mod:`.form`
@@ -37,13 +36,14 @@ from typing import Any
 
 from llvmlite import ir
 
+from .calls import call_address
 from .context import (
     BUFFERS,
     CONTEXT_WORDS,
-    COUNT,
     ERROR,
     JOB,
     POOL,
+    RUN,
     STEPS,
     TABLE,
     THREADS,
@@ -54,20 +54,20 @@ from .entry import c_function
 from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
-from .regions import ITERATION, emit_branches, emit_iteration
 from .teamwork import PIECES, TASK, emit_library_entry, emit_library_exit, emit_shared
 
-__all__ = ["HEADER", "STEP_WORDS", "emit_driver"]
+__all__ = ["BRANCHES", "HEADER", "ITERATION", "STEP_WORDS", "emit_driver"]
 
 HEADER = 6  # words before the buffers
+# What the step of a region has for the rows of a chunk.
+ITERATION, BRANCHES = -1, -2
 STEP_WORDS = 9
 JOB_WORDS = 8  # buffers, table, extent, pieces, step, two of .teamwork, buffer count
 _DATA_OFFSET = 16  # of PyArrayObject_fields.data: after ob_refcnt and ob_type
-_EXTENTS_OFFSET = 32  # of PyArrayObject_fields.dimensions: after data and nd
 
 
 def emit_driver(
-    module: Any, builder: Any, functions: Sequence[Any], arguments: Sequence[Any], regions: bool
+    module: Any, builder: Any, functions: Sequence[Any], arguments: Sequence[Any]
 ) -> Any:
     """Emit the body of the entry at ``builder``; returns the i64 result.
 
@@ -79,8 +79,6 @@ def emit_driver(
         The nest functions by number, of type ``SIGNATURE``.
     arguments : sequence of i64 values
         table, first, last, arena, pool, threads, then the arrays.
-    regions : bool
-        Whether there are regions among the steps.
     """
     b = builder
     table_object, first, last, arena, pool, threads, *arrays = arguments
@@ -100,8 +98,7 @@ def emit_driver(
         is_array = b.icmp_signed("<", source, I64(0))
         slot = b.select(is_array, b.sub(I64(-1), source), I64(0))
         buffers[b.add(k, I64(1))] = b.select(is_array, given[slot], b.add(base, source))
-    if regions:
-        _fill_headers(b, table, arrays, base)
+    run = _emit_run(module, functions)
     job = Words(b, b.alloca(I64, size=I64(JOB_WORDS)))
     job[0] = b.ptrtoint(buffers.pointer, I64)
     job[1] = b.ptrtoint(table.pointer, I64)
@@ -111,7 +108,7 @@ def emit_driver(
         (BUFFERS, job[0]),
         (TABLE, job[1]),
         (STEPS, table.address(steps)),
-        (COUNT, count),
+        (RUN, b.ptrtoint(run, I64)),
         (POOL, pool),
         (THREADS, threads),
         (JOB, b.ptrtoint(job.pointer, I64)),
@@ -123,39 +120,21 @@ def emit_driver(
     uses_library = b.icmp_unsigned("!=", set_threads, I64(0))
     with b.if_then(uses_library):
         emit_library_entry(b, pool_pointer, get_threads, set_threads)
-    b.call(_emit_run(module, functions, regions), [context.pointer, first, last])
+    b.call(run, [context.pointer, first, last])
     with b.if_then(uses_library):
         emit_library_exit(b, pool_pointer, set_threads)
     return context[ERROR]
 
 
-def _fill_headers(b: Any, table: Words, arrays: Sequence[Any], base: Any) -> None:
-    """Headers of the tapes that are arrays of this call: address, no capacity of ours, rows."""
-    objects = Words(b, b.alloca(I64, size=I64(max(len(arrays), 1))))
-    for k, array in enumerate(arrays):
-        objects[k] = array
-    with counted_loop(b, I64(0), table[5]) as k:
-        entry = table.part(b.add(table[4], b.mul(k, I64(2))))
-        array = objects[entry[0]]
-        header = Words(b, b.add(base, entry[1]))
-        header[0] = b.ptrtoint(data_pointer(b, array), I64)
-        header[1] = I64(0)
-        extents = b.inttoptr(b.add(array, I64(_EXTENTS_OFFSET)), POINTER)
-        header[2] = Words(b, b.load(extents, typ=POINTER))[0]
-
-
 _RUN = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64])
 
 
-def _emit_run(module: Any, functions: Sequence[Any], regions: bool) -> Any:
+def _emit_run(module: Any, functions: Sequence[Any]) -> Any:
     """``run(context, first, last)``: a range of steps, until something says stop."""
     run = ir.Function(module, _RUN, module.get_unique_name("run"))
     run.linkage = "internal"
     calls = _emit_calls(module, functions)
     task = _emit_task(module, calls)
-    iterate = branches = None
-    if regions:
-        iterate, branches = emit_iteration(module, run), emit_branches(module, run)
     context_pointer, first, last = run.args
     b = ir.IRBuilder(run.append_basic_block("entry"))
     context = Words(b, context_pointer)
@@ -163,21 +142,14 @@ def _emit_run(module: Any, functions: Sequence[Any], regions: bool) -> Any:
     table, steps, job = (Words(b, context[k]) for k in (TABLE, STEPS, JOB))
     with counted_loop(b, first, last) as number, b.if_then(b.not_(watch.stopped(b))):
         step = steps.part(b.mul(number, I64(STEP_WORDS)))
-        if regions:
-            kind = step[4]
-            with b.if_else(b.icmp_signed("<", kind, I64(0)), likely=False) as (region, plain):
-                with region:
-                    words = table.place(step[2])
-                    is_loop = b.icmp_signed("==", kind, I64(ITERATION))
-                    with b.if_else(is_loop) as (loop, several):
-                        with loop:
-                            b.call(iterate, [context_pointer, words])
-                        with several:
-                            b.call(branches, [context_pointer, words])
-                with plain:
-                    _emit_step(b, context, step, job, task, calls, watch)
-        else:
-            _emit_step(b, context, step, job, task, calls, watch)
+        kind = step[4]
+        with b.if_else(b.icmp_signed("<", kind, I64(0)), likely=False) as (region, plain):
+            with region:
+                is_loop = b.icmp_signed("==", kind, I64(ITERATION))
+                function = b.select(is_loop, table[4], table[5])
+                call_address(b, function, [context_pointer, table.place(step[2])])
+            with plain:
+                _emit_step(b, context, step, job, task, calls, watch)
     b.ret_void()
     return run
 

@@ -1,7 +1,7 @@
 """Regions in the driver: branches and loops over ranges of steps, told by words of the table.
 
-Nothing is emitted for a region as such: one function runs all loops of a plan, one all branches. A
-loop moves the places of its body's buffers between iterations (the row of buffers' addresses is the
+Nothing is emitted for a region: one function runs all loops of all plans, one all branches. A loop
+moves the places of its body's buffers between iterations (the row of buffers' addresses is the
 driver's own), and copies at most the last carry::
 
     iterate:  point the constants at what is outside
@@ -28,19 +28,14 @@ from typing import Any
 from llvmlite import ir
 
 from ...fusion.loops import FIRST_ROWS
-from .context import BUFFERS, ERROR, WATCH, Words
+from .calls import call_address
+from .context import BUFFERS, ERROR, RUN, WATCH, Words
 from .entry import c_function
 from .interrupt import Watch
 from .loops import counted_loop
 from .memory import I64, POINTER
 
-__all__ = [
-    *("BRANCHES", "CAPACITY", "CARRY_WORDS", "DATA", "ITERATION", "LINK_WORDS", "LOOP_WORDS"),
-    *("PART_WORDS", "ROWS", "ROWS_WORDS", "TAPE_WORDS", "emit_branches", "emit_grow", "emit_iteration"),
-]
-
-# What stands where a tile has its rows: the kind of a region.
-ITERATION, BRANCHES = -1, -2
+__all__ = ["LOOP_WORDS", "TAPE_WORDS", "emit_regions"]
 
 # Words of a loop. A list is (place from the first word, number of entries).
 _TESTED, _HAS_CONDITION, _BODY, _LENGTH, _COUNT, _REVERSE = 0, 2, 3, 5, 6, 7
@@ -85,6 +80,10 @@ class _Frame:
     def place(self, number: Any) -> Any:
         """Address of a buffer."""
         return self.buffers[self.b.add(number, I64(1))]
+
+    def run(self, first: Any, last: Any) -> None:
+        """Run a range of steps."""
+        call_address(self.b, self.context[RUN], [self.context.pointer, first, last])
 
     def move(self, number: Any, address: Any) -> None:
         """Let a buffer lie at an address."""
@@ -133,7 +132,13 @@ class _Frame:
             yield
 
 
-def emit_branches(module: Any, run: Any) -> Any:
+def emit_regions(module: Any, b: Any, which: Any) -> Any:
+    """The address of the function for loops (``which`` is 0) or for branches (1)."""
+    loop, branches = (b.ptrtoint(emit(module), I64) for emit in (_emit_iteration, _emit_branches))
+    return b.select(b.icmp_signed("==", which, I64(0)), loop, branches)
+
+
+def _emit_branches(module: Any) -> Any:
     """``branches(context, words)``: one of several ranges of steps."""
     f = _Frame(module, "branches")
     b, words = f.b, f.words
@@ -152,13 +157,13 @@ def emit_branches(module: Any, run: Any) -> Any:
     chosen.add_incoming(asked, second)
     part = words.part(b.add(words[_PARTS], b.mul(chosen, I64(PART_WORDS))))
     f.link(part[2], part[3])
-    b.call(run, [f.context.pointer, part[0], part[1]])
+    f.run(part[0], part[1])
     f.stop_after_an_error()
     b.ret_void()
     return f.function
 
 
-def emit_iteration(module: Any, run: Any) -> Any:
+def _emit_iteration(module: Any) -> Any:
     """``iterate(context, words)``: a loop over a range of steps."""
     f = _Frame(module, "iterate")
     b, words = f.b, f.words
@@ -172,7 +177,7 @@ def emit_iteration(module: Any, run: Any) -> Any:
     counted = b.alloca(I64)
     b.store(I64(0), counted)
     with f.unless_stopped():
-        _emit_loop(f, run, grow, trips, known, counted)
+        _emit_loop(f, grow, trips, known, counted)
     with f.unless_stopped():
         done = b.load(counted, typ=I64)
         with f.each(_CARRIES, CARRY_WORDS) as c:
@@ -226,7 +231,7 @@ def _begin_tapes(f: _Frame, trips: Any, grow: Any) -> None:
         f.fail_unless(enough, words[_SHORT])
 
 
-def _emit_loop(f: _Frame, run: Any, grow: Any, trips: Any, known: Any, counted: Any) -> None:
+def _emit_loop(f: _Frame, grow: Any, trips: Any, known: Any, counted: Any) -> None:
     b, words = f.b, f.words
     head, test = b.append_basic_block("next"), b.append_basic_block("test")
     body, done = b.append_basic_block("iteration"), b.append_basic_block("done")
@@ -243,7 +248,7 @@ def _emit_loop(f: _Frame, run: Any, grow: Any, trips: Any, known: Any, counted: 
 
     b.position_at_end(test)
     with b.if_then(has_condition):
-        _emit_test(f, run, i, done)
+        _emit_test(f, i, done)
     b.branch(body)
 
     b.position_at_end(body)
@@ -252,7 +257,7 @@ def _emit_loop(f: _Frame, run: Any, grow: Any, trips: Any, known: Any, counted: 
     with b.if_then(has_rows):
         _emit_rows(f, grow, row, known)
         f.leave_if_stopped(done)
-    b.call(run, [f.context.pointer, words[_BODY], words[_BODY + 1]])
+    f.run(words[_BODY], words[_BODY + 1])
     f.watch.worked(b, I64(1))
     f.leave_if_stopped(done)
     with f.each(_CARRIES, CARRY_WORDS) as c:
@@ -265,10 +270,10 @@ def _emit_loop(f: _Frame, run: Any, grow: Any, trips: Any, known: Any, counted: 
     b.position_at_end(done)
 
 
-def _emit_test(f: _Frame, run: Any, i: Any, done: Any) -> None:
+def _emit_test(f: _Frame, i: Any, done: Any) -> None:
     """Run the condition's steps; leave the loop if it is false, or if there were enough trips."""
     b, words = f.b, f.words
-    b.call(run, [f.context.pointer, words[_TESTED], words[_TESTED + 1]])
+    f.run(words[_TESTED], words[_TESTED + 1])
     f.leave_if_stopped(done)
     flag = b.load(b.inttoptr(f.place(words[_HOLDS]), POINTER), typ=ir.IntType(8))
     more = b.append_basic_block("holds")

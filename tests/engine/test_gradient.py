@@ -203,8 +203,18 @@ def test_bool_and_integer_leaves() -> None:
         (lambda x: (x, x), 1.0, TypeError, r"one scalar, got \(\*, \*\); has_aux=True"),
         (lambda x: x, np.arange(3), tg.DTypeError, r"got x: i64\[3\]; convert it with astype"),
         (lambda x: x, True, tg.DTypeError, r"got x: bool\[\]; convert it with astype"),
-        (lambda x: x > 1, 1.0, tg.DTypeError, r"floating results, got the result: bool\[\].* no derivative"),
-        (lambda x: tg.argmax(x), np.ones(3), tg.DTypeError, r"floating results, got the result: i64\[\]"),
+        (
+            lambda x: x > 1,
+            1.0,
+            tg.DTypeError,
+            r"floating results, got the result: bool\[\].* no derivative",
+        ),
+        (
+            lambda x: tg.argmax(x),
+            np.ones(3),
+            tg.DTypeError,
+            r"floating results, got the result: i64\[\]",
+        ),
         (
             lambda x: x * 1j,
             1.0,

@@ -198,7 +198,7 @@ def test_few_elements_are_unrolled(layout):
 def test_few_elements_in_the_order_of_the_text(layout, dtype):
     """Sums, what they are made of stored beside them, and what is made of them."""
     shape, axes = FEW[layout]
-    for n in (1, 2, 3, 5, 8, 9):
+    for n in (2, 3, 8):
         x = draw(shape(n), dtype, n)
 
         def program(x):
@@ -231,7 +231,7 @@ def test_few_zeros_and_nan():
 @pytest.mark.parametrize("layout", FEW)
 def test_extrema_of_few(layout):
     shape, (axis,) = FEW[layout]
-    for n in range(1, 10):
+    for n in (1, 2, 5, 8):
         x = np.random.default_rng(n).integers(-4, 4, shape(n)).astype(float)  # with ties
         x[np.random.default_rng(n).random(x.shape) < 0.1] = np.nan
         got = run(lambda x: (ops.max_(x, axis), ops.argmax(x, axis), ops.argmin(x, axis)), x)
@@ -252,7 +252,7 @@ def test_few_elements_by_run_time_places_and_in_pieces():
 
     def program(t, i, x):
         gathered = ops.gather(t, i)
-        return ops.sum_(gathered, 1), ops.sum_(ops.pad(x, 1.5, (1, 1), (0, 0)), 1)
+        return ops.sum_(gathered, 1), ops.sum_(ops.pad(x, 1.5, (1, 0), (1, 0)), 1)
 
     args = [table, places, x]
     plan = plan_of(program, *args)
