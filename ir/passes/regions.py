@@ -303,14 +303,14 @@ def hoist_invariants(graph: Graph) -> Graph:
     def rule(node: Node) -> dict[int, Value] | None:
         if node.op is LOOP:
             loop = Loop.of(node)
-            found = _hoisted(loop.body, loop.consts, 1)
+            found = _hoisted(loop.body, loop.consts, 1, (loop.length or 0) > 1)
             if found is None:
                 return None
             new = replace(loop, body=found[0], consts=(*loop.consts, *found[1]))
             return dict(enumerate(new.node().outputs))
         if node.op is WHILE:
             open_loop = While.of(node)
-            found = _hoisted(open_loop.body, open_loop.body_consts, 1)
+            found = _hoisted(open_loop.body, open_loop.body_consts, 1, False)
             if found is None:
                 return None
             consts = (*open_loop.body_consts, *found[1])
@@ -322,14 +322,18 @@ def hoist_invariants(graph: Graph) -> Graph:
     return substitute_results(graph, rule)
 
 
-def _hoisted(body: Graph, consts: Sequence[Value], first: int) -> tuple[Graph, list[Value]] | None:
+def _hoisted(
+    body: Graph, consts: Sequence[Value], first: int, often: bool
+) -> tuple[Graph, list[Value]] | None:
     """The body with the hoisted values as further captured ones, and these values outside."""
     end = first + len(consts)
     fixed = set(body.inputs[first:end])
     nodes = body.nodes()
     for node in nodes:
         plain = node.op is CONSTANT or node.op is IOTA
-        if plain or (node.inputs and all(x.node in fixed for x in node.inputs) and _is_safe(node)):
+        if plain or (
+            node.inputs and all(x.node in fixed for x in node.inputs) and _may_move(node, often)
+        ):
             fixed.add(node)
     moved: dict[Value, None] = {}
     for node in nodes:
@@ -351,8 +355,11 @@ def _hoisted(body: Graph, consts: Sequence[Value], first: int) -> tuple[Graph, l
     return Graph(inputs, renewed, body.name), list(outside)
 
 
-def _is_safe(node: Node) -> bool:
-    return not may_fail(Graph((), (node.out,))) if node.op.kind == "region" else not _fails(node)
+def _may_move(node: Node, often: bool) -> bool:
+    """Whether a node is no worse outside: loops are, of a loop that may make one trip or none."""
+    if node.op.kind == "region":
+        return often and not may_fail(Graph((), (node.out,)))
+    return not _fails(node)
 
 
 def _fails(node: Node) -> bool:

@@ -99,7 +99,7 @@ def test_scancompile():
     def program(n):
         return text(tg.trace(tg.grad(lambda a: f(a, n)))(1.1))
 
-    assert program(10).replace("length=10,", "length=10000,") == program(10_000)
+    assert program(10).replace("=10,", "=10000,").replace("[10]", "[10000]") == program(10_000)
     short, long = (tg.jit(tg.grad(lambda a, n=n: f(a, n))) for n in (10, 10_000))
     a, h = 1.1, 1e-6
     short(a)

@@ -27,8 +27,10 @@ BUILT = {
     "vmap": "vmapconst vmaperr",
     "jit cache": "staleglobal freshlambda signedconst unhash weak",
     "CPU codegen": "pinit pfuse threads",
+    "control flow": "dynfori whilezero carrytype vmapcond condlanes",
     "disk cache": "stale",
-    "compile time": "unroll",
+    "compile time": "unroll scancompile",
+    "performance": "inplace",
     "pytree": "treenone treeorder",
 }
 
