@@ -22,7 +22,7 @@ from ..ir.ops.regions import COND, LOOP, Loop, While, strong
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .region_backward import Backward
-from .region_segments import segmented, segments_of
+from .region_segments import segmented, segmented_at_run_time, segments_of
 from .region_split import (
     Split,
     fresh_input,
@@ -66,10 +66,10 @@ def _loop(
     given = [x for k, x in enumerate(inputs) if not flags[k] and not at <= k < at + carries]
     split = Split.of(loop.body, flags, results, given)
     known = known_loop(loop, flags, results)
-    if loop.checkpoint is not None and loop.length:
-        pieces = segments_of(loop, known, split.saved)
-        if pieces is not None:
-            return _in_segments(loop, pieces, cotangents, linear)
+    if loop.checkpoint is not None and split.saved:
+        found = _in_segments(loop, known, split.saved, cotangents, linear[first:])
+        if found is not None:
+            return [None] * first + found
     records: list[Value] = []
     if split.saved:
         recording = replace(known, body=recording_body(known.body, split.saved)).node()
@@ -79,27 +79,40 @@ def _loop(
 
 def _in_segments(
     loop: Loop,
-    pieces: Sequence[tuple[int, ...]],
+    known: Loop,
+    saved: Sequence[Value],
     cotangents: Sequence[Value | None],
     linear: Sequence[bool],
-) -> list[Value | None]:
-    """The cotangents of a loop written as loops of loops: the inner ones run again."""
+) -> list[Value | None] | None:
+    """The cotangents of (consts, init, sequences) of a loop written as loops of loops, of which the
+    inner ones run again; None if that saves nothing.
+    """
     operands = [*loop.consts, *loop.init, *loop.xs]
     inputs = tuple([fresh_input(x.type, "x") for x in operands])
     stand_ins = [x.out for x in inputs]
     at, end = len(loop.consts), len(loop.consts) + len(loop.init)
-    nested = segmented(
-        replace(
-            loop,
-            consts=tuple(stand_ins[:at]),
-            init=tuple(stand_ins[at:end]),
-            xs=tuple(stand_ins[end:]),
-        ),
-        pieces,
+    free = replace(
+        loop,
+        consts=tuple(stand_ins[:at]),
+        init=tuple(stand_ins[at:end]),
+        xs=tuple(stand_ins[end:]),
     )
-    outputs = separated(Graph(inputs, tuple(nested)), linear).outputs
-    known = {s: x for s, x, on in zip(stand_ins, operands, linear, strict=True) if not on}
-    nested = list(substitute(outputs, known))
+    counts: tuple[Node, ...] = ()
+    if loop.length is None:
+        assert loop.count is not None
+        counts = (fresh_input(loop.count.type, "count"),)
+        nested = segmented_at_run_time(replace(free, count=counts[0].out), known, saved)
+    else:
+        pieces = segments_of(loop, known, saved)
+        nested = None if pieces is None else segmented(free, pieces)
+    if nested is None:
+        return None
+    flags = [*[False] * len(counts), *linear]
+    outputs = separated(Graph((*counts, *inputs), tuple(nested)), flags).outputs
+    there = {s: x for s, x, on in zip(stand_ins, operands, linear, strict=True) if not on}
+    if loop.count is not None and counts:
+        there[counts[0].out] = loop.count
+    nested = list(substitute(outputs, there))
     given = [(y, c) for y, c in zip(nested, cotangents, strict=True) if c is not None]
     starts = [x for x, on in zip(stand_ins, linear, strict=True) if on]
     found = iter(transpose([y for y, _ in given], starts, [c for _, c in given]))
@@ -116,13 +129,20 @@ def _while(
     given = [x for k, x in enumerate(loop.body.inputs[:at]) if not flags[k]]
     split = Split.of(loop.body, flags, results, given)
     known = known_while(loop, flags, results)
+    # Neither the count of trips nor the condition has a cotangent.
+    given_back = [*cotangents[:carries], *cotangents[carries + 1 :]]
+    if loop.checkpoint is not None and split.saved:
+        trips = Value(known.node(), len(known.init))
+        counted = Loop(loop.body, loop.body_consts, loop.init, (), None, trips)
+        like = Loop(known.body, known.body_consts, known.init, (), None, trips)
+        found = _in_segments(counted, like, split.saved, given_back, linear[tested:])
+        if found is not None:
+            return [None] * tested + found
     recording = replace(known, body=recording_body(known.body, split.saved)).node()
     state = len(known.init)
     records = list(recording.outputs[len(recording.types) - len(split.saved) :])
     trips = Value(recording, state)
     counted = Loop(loop.body, loop.body_consts, loop.init, (), None, trips)
-    # Neither the count of trips nor the condition has a cotangent.
-    given_back = [*cotangents[:carries], *cotangents[carries + 1 :]]
     return [None] * tested + Backward(counted, split, given_back).run(records)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt, prod
 
-from ..ir.dtypes import int64
+from ..ir.dtypes import float64, int64
 from ..ir.graph import Graph, Value
-from ..ir.ops import add, concat, mul
+from ..ir.ops import add, ceil, concat, floor_divide, maximum, minimum, mul, sqrt, sub
 from ..ir.ops.leaves import constant, input_node
+from ..ir.ops.operands import convert
 from ..ir.ops.regions import Loop, strong
 from ..ir.ops.shape import reshape
 from ..ir.ops.slicing import slice_axis
@@ -22,7 +23,7 @@ from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .nested_segments import pieces_of, segment
 
-__all__ = ["segmented", "segments_of"]
+__all__ = ["segmented", "segmented_at_run_time", "segments_of"]
 
 _INDEX = TensorType((), int64)
 
@@ -82,6 +83,42 @@ def segmented(loop: Loop, pieces: Pieces) -> list[Value]:
     return [*carry, *[parts[0] if len(parts) == 1 else concat(parts, 0) for parts in joined]]
 
 
+def segmented_at_run_time(loop: Loop, known: Loop, saved: Sequence[Value]) -> list[Value] | None:
+    """The results of a loop whose count is known at run time only, as loops of loops.
+
+    The inner ones have about ``sqrt(count * carry / tape)`` steps, so that both levels keep as much.
+    None where that is not possible: with lanes or sequences.
+    """
+    count = loop.count
+    if count is None or loop.lanes or loop.xs:
+        return None
+    carry = sum([x.type.nbytes for x in known.init])
+    tape = sum([x.type.nbytes for x in saved])
+    ratio = constant(max(carry, 1) / max(tape, 1), float64)
+    steps = maximum(convert(ceil(sqrt(mul(convert(count, float64), ratio))), int64), 1)
+    last = sub(add(count, steps), 1)
+    index, total, size = (input_node(_INDEX, name) for name in ("i", "count", "steps"))
+    fixed = [input_node(strong(x.type), "c") for x in loop.consts]
+    state = [input_node(strong(x.type), "carry") for x in loop.init]
+    start = mul(index.out, size.out)
+    inner = _nest(
+        replace(loop, count=minimum(size.out, sub(total.out, start))),
+        (),
+        start,
+        [x.out for x in fixed],
+        [x.out for x in state],
+        (),
+    )
+    outer = replace(
+        loop,
+        body=Graph((index, total, size, *fixed, *state), tuple(inner), "segment"),
+        consts=(count, steps, *loop.consts),
+        count=floor_divide(last, steps),
+        checkpoint=None,
+    )
+    return list(outer.node().outputs)
+
+
 def _nest(
     loop: Loop,
     extents: tuple[int, ...],
@@ -90,9 +127,10 @@ def _nest(
     carry: Sequence[Value],
     xs: Sequence[Value],
 ) -> list[Value]:
-    """A nest of loops; ``base`` is the index of its first step."""
+    """A nest of loops; ``base`` is the index of its first step. Without extents: one loop of the
+    count that ``loop`` has."""
     index, start = input_node(_INDEX, "i"), input_node(_INDEX, "base")
-    if len(extents) == 1:
+    if len(extents) <= 1:
         inner = loop.body.inputs
         moved = substitute(loop.body.outputs, {inner[0].out: add(start.out, index.out)})
         body = Graph((index, start, *inner[1:]), moved, loop.body.name)
@@ -116,7 +154,7 @@ def _nest(
         consts=(base, *consts),
         init=tuple(carry),
         xs=tuple(xs),
-        length=extents[0],
+        length=extents[0] if extents else None,
         checkpoint=None,
     )
     return list(new.node().outputs)

@@ -32,8 +32,8 @@ def checkpoint(
 ) -> Any:
     """A function that is computed again where its derivatives need what it computed.
 
-    Value and derivatives of every order are those of ``fun``, bit for bit. Reverse mode keeps the
-    arguments, and of the values between them and the result what ``policy`` says.
+    Values are those of ``fun``, bit for bit. Reverse mode keeps the arguments, and of the values
+    between them and the result what ``policy`` says.
 
     Parameters
     ----------
@@ -60,6 +60,11 @@ def checkpoint(
 
     Notes
     -----
+    What is computed again has the same bits. So have derivatives, unless a value is used at several
+    places that a checkpoint puts into another order: the cotangents of ``fun`` come together, where
+    without it those of other functions may come between. Such sums may differ in the last bits,
+    and so may second derivatives in reverse over reverse by values that a policy saves.
+
     Memory falls where a long program is cut into pieces: ``g = f3(f2(f1(x)))``, each under
     checkpoint, holds the arguments of the three and the inside of one. One checkpoint around all
     of it recomputes all of it at once.

@@ -139,7 +139,7 @@ def fori_loop(
         ``(i, val) -> val``: like the old one in structure, shapes and dtypes. ``i`` is an int64.
     init_val : pytree
     checkpoint : int or "sqrt", optional
-        See :func:`scan`; for bounds that are Python numbers.
+        See :func:`scan`; bytes are for bounds that are Python numbers.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def fori_loop(
         (),
         max(int(upper) - int(lower), 0) if known else None,
         None if known else maximum(sub(bounds[1], bounds[0]), 0),
-        checkpoint=_checkpoint("fori_loop", checkpoint) if known else None,
+        checkpoint=_checkpoint("fori_loop", checkpoint, known),
     )
     return body.results(loop.node())[0]
 
@@ -189,6 +189,7 @@ def while_loop(
     init_val: Any,
     *,
     max_steps: int | None = None,
+    checkpoint: str | None = None,
 ) -> Any:
     """``val = body_fun(val)`` while ``cond_fun(val)``.
 
@@ -201,6 +202,9 @@ def while_loop(
     init_val : pytree
     max_steps : int, optional
         If the condition still holds after so many steps, that is an error: nothing is cut silently.
+    checkpoint : "sqrt", optional
+        Let a compiled loop keep for its derivative in reverse mode about the square root of what
+        the steps taken need, and compute each step twice.
 
     Returns
     -------
@@ -256,7 +260,8 @@ def while_loop(
     cond, outer = close_regions(tested.inputs, tested.out.values, name="condition")
     for x in body.init[len(start.values) :]:
         cond = Graph((*cond.inputs, input_node(x.type, "token")), cond.outputs, cond.name)
-    loop = While(cond, body.graph, tuple(outer), tuple(body.captured), body.init, max_steps)
+    kept = _checkpoint("while_loop", checkpoint, False)
+    loop = While(cond, body.graph, tuple(outer), tuple(body.captured), body.init, max_steps, kept)
     return body.results(loop.node())[0]
 
 
@@ -410,14 +415,14 @@ def _bound(title: str, name: str, x: Any) -> Value:
 # ------------------------------------------------------------------------------------ sequences
 
 
-def _checkpoint(title: str, given: int | str | None) -> int | str | None:
+def _checkpoint(title: str, given: int | str | None, known: bool = True) -> Any:
+    """What a loop may keep; ``known`` tells whether its length is."""
     if given is None:
-        return config.loop_memory
-    if given != "sqrt" and (isinstance(given, bool | str) or int(given) < 0):
-        raise at_user_line(
-            ValueError(f"{title}: checkpoint: expected a number of bytes or 'sqrt', got {given!r}")
-        )
-    return given
+        return config.loop_memory if known else None
+    if given == "sqrt" or (known and isinstance(given, int) and given > 0):
+        return given
+    wanted = "a positive number of bytes or 'sqrt'" if known else "'sqrt': the length is not known"
+    raise at_user_line(ValueError(f"{title}: checkpoint: expected {wanted}, got {given!r}"))
 
 
 def _length(sequences: Leaves, length: int | None) -> int:

@@ -54,7 +54,7 @@ def can_go_wrong(graph: Graph) -> bool:
     """Whether a program can fail or run without end, for some operands."""
     for node in graph.nodes():
         params = dict(node.params)
-        if node.op.name == "while" or node.op.name.endswith("callback"):
+        if node.op.name in ("while", "pure_callback", "effect"):
             return True
         if params.get("mode") == "raise" or params.get("check"):
             return True

@@ -15,8 +15,8 @@ The last ``shared`` carries of a loop belong to no lane: they are sums over lane
 ``P`` of their own and go on until the last lane is done.
 
 **Checkpoints.** ``checkpoint`` says how much a loop may keep for its derivative in reverse mode: a
-number of bytes, ``"sqrt"``, or None for all that is needed to compute nothing twice. It does not
-change what the loop computes.
+number of bytes (of a loop whose length is known), ``"sqrt"``, or None for all that is needed to
+compute nothing twice. It does not change what the loop computes.
 
 **Tapes.** What a loop of unknown length records has the leading extent :data:`~..types.GROWING`:
 the number of iterations, known at run time only. Tapes pass from a loop to a loop. What a tape
@@ -145,6 +145,7 @@ class While:
     body_consts: tuple[Value, ...]
     init: tuple[Value, ...]
     limit: int | None = None
+    checkpoint: str | None = None
 
     @staticmethod
     def of(node: Node) -> While:
@@ -159,6 +160,7 @@ class While:
             operands[first:second],
             operands[second:],
             params["limit"],
+            params.get("checkpoint"),
         )
 
     def node(self) -> Node:
@@ -171,6 +173,7 @@ class While:
             body_consts=len(self.body_consts),
             carries=len(self.init),
             limit=self.limit,
+            checkpoint=self.checkpoint,
         )
 
     @property
@@ -332,6 +335,7 @@ def _while_type(
     body_consts: int,
     carries: int,
     limit: int | None,
+    checkpoint: str | None = None,
 ) -> Types:
     if len(operands) != cond_consts + body_consts + carries:
         raise TilegradError(
@@ -360,6 +364,7 @@ def _while_value(
     body_consts: int,
     carries: int,
     limit: int | None,
+    checkpoint: str | None = None,
 ) -> tuple[Array, ...]:
     tested, fixed = operands[:cond_consts], operands[cond_consts : cond_consts + body_consts]
     carry = list(operands[cond_consts + body_consts :])

@@ -120,3 +120,16 @@ def test_an_open_loop_in_place():
         return while_(lambda c, n: ops.lt(n, 5), body, init=[c, constant(0)])
 
     agree(graph_of(program, rng(3000)), [rng(3000)])
+
+
+def test_an_argument_given_away_is_updated_where_it_lies():
+    def program(c, xs):
+        return loop(rows_updated, init=[c], xs=[xs], length=4)
+
+    arguments = [rng(300, 200), rng(4, 200)]
+    plan = driven(graph_of(program, *arguments))
+    (right,) = plan.run(arguments)
+    given = arguments[0].copy()
+    (found,) = plan.run([given, arguments[1]], donated=(0,))
+    assert np.shares_memory(found, given)
+    assert found.tobytes() == right.tobytes()
