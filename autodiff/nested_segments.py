@@ -9,8 +9,9 @@ last to the first, runs each again keeping ``c2`` carries, and so on; the innerm
 With ``k`` levels every step is computed ``k`` times (once in the forward run, ``k - 1`` times
 again), and ``sum(c[i] * carry for i < k) + c[k] * tape`` bytes are held, least near
 ``k * (n * carry^(k-1) * tape)^(1/k)``. One level is "store all", two are the square root of Chen et
-al. 2016, ``log2(n)`` levels hold logarithmically little. Binomial schedules need fewer steps for
-the same memory, by a factor below 2 in the ranges that matter, but no loop.
+al. 2016, ``log2(n)`` levels hold logarithmically little. Binomial schedules are ahead only near the
+least memory: for 1e6 steps, a tape like the carry and room for 300 of them a step is computed 3
+times here and 3.95 times there, for 60 of them 6 and 5.4 times, for 40 of them 10 and 5.9 times.
 
 A length that is no product is a sum of such nests in decreasing order: ``1009 = 10 * 10 * 10 + 9``
 is the pieces ``(10, 10, 10), (9,)``.

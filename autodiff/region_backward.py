@@ -19,6 +19,7 @@ from ..ir.ops.dot import DOT
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.regions import Loop
 from ..ir.ops.shape import TRANSPOSE, broadcast
+from .accumulation import accumulated
 from .region_split import Split, fresh_input, or_zeros
 
 __all__ = ["Backward"]
@@ -102,7 +103,7 @@ class Backward:
                 products[k] = terms
                 continue
             total = fresh_input(part.type, "sum")
-            state.append(_Carry(k, total, zeros_of(part.type), add(total.out, part)))
+            state.append(_Carry(k, total, zeros_of(part.type), accumulated(total.out, part)))
             shared += 1
         recorded = [(k, x) for k, x in enumerate(found[end:], end) if x is not None]
         factors = dict.fromkeys(

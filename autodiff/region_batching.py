@@ -23,6 +23,7 @@ from ..ir.ops.shape import broadcast, moveaxis, reshape
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .batching import batch
+from .region_effects import guarded, has_effects
 
 __all__ = ["batched_region"]
 
@@ -241,16 +242,20 @@ def _branch_of_some(
         for x, on in zip(given, mapped, strict=True)
     ]
     types = [TensorType(y.shape, y.dtype) for y in outputs]
+    there = [input_node(chosen.type, "there")] if has_effects(branch) else []
+    if there:
+        outputs = guarded(outputs, there[0].out, set(branch.nodes()), body.inputs)
     graph = Graph(
         (
             input_node(TensorType((), int64), "i"),
             *body.inputs,
+            *there,
             *[input_node(t, "unread") for t in types],
         ),
         tuple(outputs),
         branch.name,
     )
-    consts = tuple(safe) if may_fail(branch) else tuple(given)
+    consts = (*(safe if may_fail(branch) else given), *[chosen for _ in there])
     loop = Loop(graph, consts, tuple([zeros_of(t) for t in types]), (), None, trips)
     return list(loop.node().outputs)
 

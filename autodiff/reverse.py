@@ -17,10 +17,10 @@ from ..ir.collector import no_collection
 from ..ir.errors import DTypeError, ShapeError, TilegradError
 from ..ir.graph import Node, Value, toposort
 from ..ir.location import one_place
-from ..ir.ops.arithmetic import add
 from ..ir.ops.custom import UNREAD
 from ..ir.ops.leaves import input_node
 from ..ir.types import TensorType
+from .accumulation import accumulated
 from .forward import jvp, unsupported
 
 __all__ = ["Pullback", "linear_nodes", "linear_transpose", "linearize", "transpose", "vjp"]
@@ -212,7 +212,7 @@ def _accumulate(sums: _Sums, x: Value, part: Value) -> None:
     if many is None:
         many = sums[x.node] = [None] * len(x.node.types)
     present = many[x.index]
-    many[x.index] = part if present is None else add(present, part)
+    many[x.index] = part if present is None else accumulated(present, part)
 
 
 # Linear in each operand, but not in several together.

@@ -92,12 +92,13 @@ UNREAD = _Unread()
 
 HOLD = register(
     "hold",
-    "custom",
+    "elementwise",
     infer=lambda x, *, tie: x,
     reference=lambda x, *, tie: x,
+    scalar=lambda h, x, *, tie: x,
+    complex_scalar=lambda h, x, *, tie: x,
     jvp=lambda node, tangents: None,
     transpose=lambda node, cotangent, linear: (cotangent,),
-    batch=lambda node, operands, axes: (hold(operands[0], node.param("tie")), axes[0]),
     doc="The operand itself; no tangent passes, since a custom_call on the same operand has it. "
     "Dropped by canonicalization.",
     why_not={"samples": "a part of custom_call"},

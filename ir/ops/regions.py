@@ -186,7 +186,7 @@ def may_fail(graph: Graph) -> bool:
     for: it divides integers, checks indices, factorizes, calls back, or loops on a condition."""
     for node in graph.nodes():
         op, params = node.op, dict(node.params)
-        if op is WHILE or op.kind in ("linalg", "effect") or params.get("mode") == "raise":
+        if op is WHILE or op.kind in ("linalg", "host") or params.get("mode") == "raise":
             return True
         if op.check is not None and any(x.dtype.is_integer for x in node.inputs):
             return True

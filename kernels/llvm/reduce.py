@@ -8,7 +8,7 @@ Element ``k`` of a block of 1024 goes to lane ``k % 16``; lanes combine ``l`` wi
   lie in memory, and rows of up to ``TILE`` vectors are read at a time.
 
 A row longer than a block pushes block results on a stack of powers of two. When there is nothing
-but one long reduction, threads share its blocks (:class:`Partial`).
+but one long reduction, threads share its blocks.
 """
 
 from __future__ import annotations

@@ -303,3 +303,31 @@ def test_callbacks_in_loops():
     )
     expected = np.sin(np.sin(np.sin(0.7) * 0.7) * 0.7) * 0.7
     np.testing.assert_allclose(float(tg.jit(f)(0.7)), expected, rtol=1e-15)
+
+
+def test_branches_under_vmap_happen_for_examples_that_take_them(capsys):
+    def up(x):
+        tg.debug.check(x > 0, "expected x > 0, got {}", x)
+        tg.debug.print("up {}", x)
+        tg.debug.print("here")
+        return tg.sqrt(x)
+
+    def down(x):
+        tg.debug.print("down {}", x)
+        return -x
+
+    f = tg.vmap(lambda x: tg.cond(x > 0, up, down, x))
+    np.testing.assert_array_equal(f(np.array([4.0, -1.0, 9.0])), [2.0, 1.0, 3.0])
+    out = capsys.readouterr().out
+    assert sorted(out.splitlines()) == ["down -1.0", "here", "up 4.0", "up 9.0"]
+    np.testing.assert_array_equal(tg.jit(f)(np.array([-4.0, -1.0])), [4.0, 1.0])
+    assert capsys.readouterr().out == "down -4.0\ndown -1.0\n"
+
+
+def test_checks_in_a_loop_are_not_of_examples_that_are_done():
+    def body(c):
+        tg.debug.check(c < 5, "c is {}", c)
+        return c + 2
+
+    f = tg.vmap(lambda x: tg.while_loop(lambda c: c < 5, body, x))
+    np.testing.assert_array_equal(f(np.array([0.0, 4.0, 9.0])), [6.0, 6.0, 9.0])

@@ -390,7 +390,9 @@ def test_unused_inputs_are_reported_and_dropped():
 
 
 def test_order_names_and_tags():
-    assert [step.name for step in PASSES] == ["canonicalize", "fold", "cse"]
+    names = [step.name for step in PASSES]
+    assert names[:4] == ["inline", "canonicalize", "fold", "cse"]
+    assert names[4:] == ["bodies", "prune", "hoist", "merge"]
     assert {step.keeps for step in PASSES} == {"bitwise"}
 
 
@@ -407,7 +409,8 @@ def test_dump_sees_before_and_after():
     seen = []
     graph = one_input(lambda x: neg(neg(x)))
     run_passes(graph, dump=lambda when, name, g: seen.append((when, name, len(g.nodes()))))
-    assert seen[:2] == [("before", "canonicalize", 2), ("after", "canonicalize", 0)]
+    assert seen[:2] == [("before", "inline", 2), ("after", "inline", 2)]
+    assert seen[2:4] == [("before", "canonicalize", 2), ("after", "canonicalize", 0)]
     assert len(seen) == 2 * len(PASSES)
 
 

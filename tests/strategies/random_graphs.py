@@ -275,7 +275,11 @@ _BY_NAME = {
 
 def drawable_ops():
     """Names of the ops that a program may contain; views and arithmetic come up more often."""
-    names = [n for n, op in OPS.items() if op.kind != "leaf" and op.reference is not None]
+    names = [
+        n
+        for n, op in OPS.items()
+        if op.kind != "leaf" and op.reference is not None and "samples" not in op.why_not
+    ]
     often = [
         n for n in names if OPS[n].kind == "view" or n in ("add", "mul", "sub", "where", "convert")
     ]
