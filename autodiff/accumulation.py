@@ -15,29 +15,47 @@ from ..ir.ops.scatter import SCATTER
 __all__ = ["accumulated"]
 
 
+# Parts of a sum that are looked at.
+_MOST = 64
+
+
 def accumulated(total: Value, part: Value) -> Value:
     """``total + part``; what one of them writes into zeros is written into the other."""
-    if _is_sparse(total) and not _is_sparse(part):
+    if _is_sparse(total):
         total, part = part, total
-    stack, rest = [part], None
-    while stack:
-        v = stack.pop()
+    if not _is_sparse(part) or _is_sparse(total):
+        return add(total, part)
+    for v in _terms(part):
         node = v.node
-        if node.op.name == "add" and any(map(_is_sparse, node.inputs)):
-            stack.extend(reversed(node.inputs))
-        elif not _is_sparse(v):
-            rest = v if rest is None else add(rest, v)
-        elif node.op is SCATTER:
+        if node.op is SCATTER:
             total = make(SCATTER, (total, *node.inputs[1:]), **dict(node.params))
         else:
             _, update, *starts = node.inputs
             old = dynamic_slice(total, *starts, sizes=update.shape)
             total = make(DYNAMIC_UPDATE_SLICE, (total, add(old, update), *starts))
-    return total if rest is None else add(total, rest)
+    return total
+
+
+def _terms(v: Value) -> list[Value]:
+    """What ``v`` is a sum of, in order; no more than can be looked at."""
+    found: list[Value] = []
+    stack = [v]
+    while stack and len(found) <= _MOST:
+        x = stack.pop()
+        if x.node.op.name == "add":
+            stack.extend(reversed(x.node.inputs))
+        else:
+            found.append(x)
+    return found
 
 
 def _is_sparse(v: Value) -> bool:
-    """Whether a value is zeros with something written, or added, at some places."""
+    """Whether a value is zeros with something written at some places, or a sum of such."""
+    terms = _terms(v)
+    return len(terms) <= _MOST and all(map(_is_written_zeros, terms))
+
+
+def _is_written_zeros(v: Value) -> bool:
     node = v.node
     if node.op is SCATTER:
         return node.param("how") == "add" and _is_zeros(node.inputs[0])

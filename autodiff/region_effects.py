@@ -24,8 +24,8 @@ class Guarded(HostFunction):
 
     function: HostFunction
 
-    def __call__(self, active: Any, *operands: Any) -> tuple[Any, ...]:
-        return self.function(*operands) if active else ()
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        return self.function(*operands[1:]) if operands[0] else ()
 
 
 def has_effects(graph: Graph) -> bool:

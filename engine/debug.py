@@ -1,9 +1,9 @@
 """Looking into running programs: ``debug.print``, ``debug.check``, ``debug.callback``.
 
 They happen each time the program runs, in the order in which they are written: at once in eager
-code and under ``grad``, at each call under ``jit``, for each example under ``vmap``; there a branch
-shows the examples that take it, while a loop goes on showing examples that are done, with the values
-of one that is not.
+code and under ``grad``, at each call under ``jit``, for each example under ``vmap``. There a branch
+shows the examples that take it; a loop goes on showing examples that are done, with the values of
+one that is not.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _one_stride(extents: Sequence[int], strides: Sequence[int]) -> int | None:
 
 
 def _readable(v: Value, groups: Sequence[Sequence[int]], strides: Sequence[int | None]) -> bool:
-    """Whether a product can read it: one of rows and columns has unit stride, the other is larger."""
+    """Whether a product can read it: rows or columns have unit stride, the others a larger one."""
     rows, columns = (prod(v.shape[d] for d in g) for g in groups[1:])
     row, column = strides[1] or 0, strides[2] or 0
     if column == 1 or columns == 1:

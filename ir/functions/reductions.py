@@ -97,7 +97,8 @@ def sum(
 
     Notes
     -----
-    float32 is accumulated in float64 at least and rounded once. The order is fixed by the shape alone.
+    float32 is accumulated in float64 at least and rounded once. The order is fixed by the shape
+    alone.
 
     Examples
     --------

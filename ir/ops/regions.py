@@ -37,7 +37,17 @@ from ..graph import Graph, Node, Value, make_node
 from ..types import GROWING, TensorType
 from .registry import register
 
-__all__ = ["COND", "LOOP", "OUT_OF_STEPS", "WHILE", "Loop", "While", "may_fail", "strong"]
+__all__ = [
+    "COND",
+    "LOOP",
+    "OUT_OF_STEPS",
+    "WHILE",
+    "Loop",
+    "While",
+    "may_fail",
+    "node_may_fail",
+    "strong",
+]
 
 Array = np.ndarray[Any, Any]
 Types = tuple[TensorType, ...]
@@ -179,6 +189,16 @@ class While:
     @property
     def lanes(self) -> tuple[int, ...]:
         return self.cond.outputs[0].shape
+
+
+def node_may_fail(node: Node) -> bool:
+    """Whether a node that is no region may report an error, or calls back."""
+    params = dict(node.params)
+    if node.op.kind in ("linalg", "host") or (
+        params.get("mode") == "raise" and not params.get("checked", False)
+    ):
+        return True
+    return node.op.check is not None and any(x.dtype.is_integer for x in node.inputs)
 
 
 def may_fail(graph: Graph) -> bool:

@@ -30,6 +30,7 @@ PARTS = {
     "written": lambda t, u, i, d: written(t, u, 7),
     "written from the end": lambda t, u, i, d: written(t, u, -9),
     "dense": lambda t, u, i, d: d * 2.0,
+    "two": lambda t, u, i, d: written(t, u, 7) + scattered(t, u, i),
     "all of them": lambda t, u, i, d: written(t, u, 7) + (d + scattered(t, u, i)) + d,
 }
 

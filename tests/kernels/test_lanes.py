@@ -28,7 +28,7 @@ from tilegrad.kernels.plan import compile_graph
 
 STRATEGIES = Path(__file__).parent.parent / "strategies"
 REAL = ["?", "i1", "i8", "u1", "u8", "f4", "f8"]
-TAILS = [1, 7, 8, 9, 31, 33, 100]
+TAILS = [1, 7, 8, 9, 33, 100]
 
 
 def lanes_of(plan):
@@ -93,23 +93,25 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [*REAL, "c8", "c16"])
-@pytest.mark.parametrize("lanes", [(), (9,)])
-def test_reductions_have_one_order(lanes, dtype):
-    for name, reduction in REDUCTIONS.items():
-        if (name in ("any", "all")) != (dtype == "?") or (dtype[0] == "c" and name[0] in "ma"):
-            continue
-        for n in (1, 3, 5, 16, 17, 33):
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "f8", "c8", "c16"])
+def test_reductions_have_one_order(dtype):
+    used = [
+        reduction
+        for name, reduction in REDUCTIONS.items()
+        if (name in ("any", "all")) == (dtype == "?") and (dtype[0] != "c" or name[0] not in "ma")
+    ]
 
-            def body(i, c, reduction=reduction):
-                found = over(c, reduction(c, c.ndim - 1))
-                return (joined(cut(c, 1, None), cut(ops.convert(found, c.dtype), 0, 1)),)
+    def body(i, *carries):
+        """Each carry moves on by one and ends in a reduction of itself."""
+        found = []
+        for c, reduction in zip(carries, used, strict=True):
+            last = ops.convert(over(c, reduction(c, c.ndim - 1)), c.dtype)
+            found.append(joined(cut(c, 1, None), cut(last, 0, 1)))
+        return tuple(found)
 
-            check(
-                lambda c, body=body: loop(body, init=[c], length=3),
-                values(dtype, *lanes, n, seed=n),
-                guard=False,
-            )
+    for shape in ((1,), (3,), (17,), (9, 5), (9, 33)):
+        x = values(dtype, *shape, seed=shape[-1])
+        check(lambda x: loop(body, init=[x] * len(used), length=2), x, guard=False)
 
 
 def test_a_sum_of_one_negative_zero_is_a_positive_one():
@@ -188,7 +190,7 @@ def drawn_body(data, dtype):
 
 
 some = settings(
-    max_examples=25,
+    max_examples=8,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
 )
@@ -276,16 +278,18 @@ def test_a_lane_that_is_done_reports_no_error_and_shows_no_nan():
 
     table = np.array([1, 7, 2, 0, 4, 5, 6])
     k, c = np.array([0, 1, 2, 3, 4]), np.full(5, 64)
-    counts = np.array([6, 1, 2, 0, 3])
+    counts = np.array([2, 1, 2, 0, 3])
     arguments = [counts, table, k, c, np.full(5, np.e)]
 
     def program(n, t, k, c, x):
         return loop(body, consts=[t], init=[k, c, x], count=n)
 
-    found = check(program, *arguments)
-    assert found[0][1:].tolist() == [7, 2, 3, 4]
-    assert np.isfinite(found[2][1])
     plan = compile_graph(graph_of(program, *arguments))
+    assert lanes_of(plan)
+    found = plan.run(arguments)
+    assert found[0].tolist() == [7, 7, 2, 3, 4]
+    assert found[1].tolist() == [9, 9, 16, 64, 1]
+    assert found[2][[1, 3]].tolist() == [-1.0, np.e]
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 7"):
         plan.run([counts + np.array([0, 1, 0, 0, 0]), *arguments[1:]])
     with pytest.raises(ZeroDivisionError):
@@ -415,7 +419,7 @@ def test_rows_of_a_table_by_run_time_number():
         k = ops.remainder(i * 7, 40)
         row = ops.gather(table, k)
         window = reshape(ops.dynamic_slice(table, k, constant(1), sizes=(1, 2)), (2,))
-        return (c + ops.dot(row, row) + ops.sum_(window),)
+        return (c + ops.vecdot(row, row) + ops.sum_(window),)
 
     check(
         lambda table, c: loop(body, consts=[table], init=[c], length=9),
@@ -591,7 +595,7 @@ print(plan.run([np.full(shape, np.nan)])[0].shape == shape)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way")
 @pytest.mark.parametrize(
-    "program, shape, threads",
+    ("program", "shape", "threads"),
     [("forever", (), 1), ("nested", (), 1), ("forever", (9,), 1), ("forever", (4000,), 2)],
 )
 def test_an_interrupt_ends_an_endless_loop(program, shape, threads):
