@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..ir.errors import DTypeError, ShapeError
 from ..ir.graph import Graph, Node, Value, toposort
 from ..ir.location import at_user_line
@@ -19,7 +21,7 @@ from ..ir.ops.regions import strong
 from ..ir.ops.shape import BROADCAST
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
-from .array import wrap
+from .array import lift, wrap
 from .effects import living
 from .marking import name_of
 from .signature import lift_leaf, type_of
@@ -72,7 +74,13 @@ def as_leaves(tree: Any, name: str) -> Leaves:
     names = paths(spec, name)
     for x, where in zip(leaves, names, strict=True):
         type_of(x, where)
-    return Leaves(spec, names, [lift_leaf(x) for x in leaves])
+    return Leaves(spec, names, [_lifted(x) for x in leaves])
+
+
+def _lifted(x: Any) -> Value:
+    """The value of a leaf; a NumPy array that a trace uses twice is one value."""
+    found = lift(x) if type(x) is np.ndarray else x
+    return found if type(found) is Value else lift_leaf(x)
 
 
 def is_traced(values: Sequence[Value]) -> bool:
