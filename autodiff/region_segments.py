@@ -86,8 +86,8 @@ def segmented(loop: Loop, pieces: Pieces) -> list[Value]:
 def segmented_at_run_time(loop: Loop, known: Loop, saved: Sequence[Value]) -> list[Value] | None:
     """The results of a loop whose count is known at run time only, as loops of loops.
 
-    The inner ones have about ``sqrt(count * carry / tape)`` steps, so that both levels keep as much.
-    None where that is not possible: with lanes or sequences.
+    The inner ones have about ``sqrt(count * carry / tape)`` steps, so that both levels keep as
+    much. None where that is not possible: with lanes or sequences.
     """
     count = loop.count
     if count is None or loop.lanes or loop.xs:

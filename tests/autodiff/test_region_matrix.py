@@ -3,7 +3,6 @@
 Both are compiled; values, and derivatives by what is carried, must be the same bits.
 """
 
-
 import numpy as np
 import pytest
 

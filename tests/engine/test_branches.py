@@ -10,8 +10,10 @@ import tilegrad as tg
 class TestCond:
     def test_takes_a_branch(self, wrap):
         f = wrap(lambda p, x: tg.cond(p, lambda x: x + 1, lambda x: x * 10, x))
-        assert float(f(True, 2.0)) == 3 and float(f(False, 2.0)) == 20
-        assert float(f(0.5, 2.0)) == 3 and float(f(0, 2.0)) == 20
+        assert float(f(True, 2.0)) == 3
+        assert float(f(False, 2.0)) == 20
+        assert float(f(0.5, 2.0)) == 3
+        assert float(f(0, 2.0)) == 20
 
     def test_trees_of_mixed_dtypes(self, wrap):
         f = wrap(
@@ -25,7 +27,8 @@ class TestCond:
         )
         for p in (True, False):
             found = f(p, np.float32(3), np.arange(2))
-            assert found["x"].dtype == tg.float32 and found["n"][0].dtype == tg.int64
+            assert found["x"].dtype == tg.float32
+            assert found["n"][0].dtype == tg.int64
             assert float(found["x"]) == (3 if p else -3)
             np.testing.assert_array_equal(np.asarray(found["n"][0]), np.arange(2) * (1 if p else 2))
             assert bool(found["n"][1]) is p
@@ -37,7 +40,8 @@ class TestCond:
 
     def test_closures_without_operands(self, wrap):
         f = wrap(lambda p, x: tg.cond(p, lambda: tg.log(x), lambda: x * 2))
-        assert float(f(False, 3.0)) == 6 and float(f(True, 1.0)) == 0
+        assert float(f(False, 3.0)) == 6
+        assert float(f(True, 1.0)) == 0
 
     def test_the_other_branch_does_not_run(self, wrap):
         f = wrap(lambda p, n: tg.cond(p, lambda n: 7 // n, lambda n: n, n))
@@ -56,7 +60,8 @@ class TestCond:
     def test_nothing_leaks_from_the_other_branch(self, wrap):
         f = wrap(tg.value_and_grad(lambda x, p: tg.cond(p, tg.log, lambda x: x * x, x)))
         value, gradient = f(-1.0, False)
-        assert float(value) == 1 and float(gradient) == -2
+        assert float(value) == 1
+        assert float(gradient) == -2
 
     def test_errors(self, wrap):
         with pytest.raises(tg.ShapeError, match=r"pred: expected a scalar, got bool\[2\]"):

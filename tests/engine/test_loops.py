@@ -58,7 +58,8 @@ def test_scan_over_trees_of_any_dtype():
 
     carry, ys = program(xs)
     both(program, xs)
-    assert int(carry["n"]) == 15 and carry["rest"][0].dtype == tg.complex64
+    assert int(carry["n"]) == 15
+    assert carry["rest"][0].dtype == tg.complex64
     assert complex(carry["rest"][0]) == -1j
     np.testing.assert_array_equal(np.asarray(ys["y"]), xs["a"] * 2)
     np.testing.assert_array_equal(
@@ -88,7 +89,8 @@ def test_unroll_writes_steps_out():
     assert loop.param("length") == 3
     assert count_nodes(loop.param("body"), "mul") == 4
     graph = tg.trace(lambda xs: tg.scan(step, 0.0, xs, unroll=True)[0])(xs)
-    assert count_nodes(graph, "mul") == 12 and not count_nodes(graph, "loop")
+    assert count_nodes(graph, "mul") == 12
+    assert not count_nodes(graph, "loop")
 
 
 def test_size_of_the_program_does_not_depend_on_the_length():
@@ -105,7 +107,9 @@ def test_no_steps(reverse):
         return tg.scan(lambda c, x: (c * 2, (x, tg.sum(x))), 3.0, xs, reverse=reverse)
 
     carry, whole, sums = both(program, np.zeros((0, 2), np.float32))
-    assert float(carry) == 3 and whole.shape == (0, 2) and sums.shape == (0,)
+    assert float(carry) == 3
+    assert whole.shape == (0, 2)
+    assert sums.shape == (0,)
     assert whole.dtype == sums.dtype == tg.float32
 
 
@@ -120,7 +124,8 @@ def test_python_numbers_adopt_the_dtype_of_the_carry():
     (carry,) = both(lambda xs: tg.scan(lambda c, x: (c + x, None), 0, xs)[0], xs)
     assert carry.dtype == tg.float32
     x = tg.jit(lambda: tg.scan(lambda c, _: (c / 2, None), 1, length=2)[0])()
-    assert x.dtype == tg.float64 and float(x) == 0.25
+    assert x.dtype == tg.float64
+    assert float(x) == 0.25
 
 
 def test_captured_python_numbers_stay_weak():
@@ -170,7 +175,8 @@ def test_the_index_is_int64_and_indexes():
 
     def program(x):
         def body(i, c):
-            assert i.dtype == tg.int64 and i.shape == ()
+            assert i.dtype == tg.int64
+            assert i.shape == ()
             return c + x[i] * x[4 - i]
 
         return tg.fori_loop(0, 5, body, 0.0)
