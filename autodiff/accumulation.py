@@ -7,6 +7,8 @@ were read. The sum is the same up to the order of additions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..ir.graph import Value, make
 from ..ir.ops.arithmetic import add
 from ..ir.ops.dynamic import DYNAMIC_UPDATE_SLICE, dynamic_slice
@@ -25,7 +27,7 @@ def accumulated(total: Value, part: Value) -> Value:
         total, part = part, total
     if not _is_sparse(part) or _is_sparse(total):
         return add(total, part)
-    for v in _terms(part):
+    for v in reversed(list(_terms(part))):
         node = v.node
         if node.op is SCATTER:
             total = make(SCATTER, (total, *node.inputs[1:]), **dict(node.params))
@@ -36,23 +38,23 @@ def accumulated(total: Value, part: Value) -> Value:
     return total
 
 
-def _terms(v: Value) -> list[Value]:
-    """What ``v`` is a sum of, in order; no more than can be looked at."""
-    found: list[Value] = []
+def _terms(v: Value) -> Iterator[Value]:
+    """What ``v`` is a sum of, from the last term to the first.
+
+    Sums grow at their first operand, so this way the first term is near.
+    """
     stack = [v]
-    while stack and len(found) <= _MOST:
+    while stack:
         x = stack.pop()
         if x.node.op.name == "add":
-            stack.extend(reversed(x.node.inputs))
+            stack.extend(x.node.inputs)
         else:
-            found.append(x)
-    return found
+            yield x
 
 
 def _is_sparse(v: Value) -> bool:
-    """Whether a value is zeros with something written at some places, or a sum of such."""
-    terms = _terms(v)
-    return len(terms) <= _MOST and all(map(_is_written_zeros, terms))
+    """Whether a value is zeros with something written at some places, or a short sum of such."""
+    return all(k <= _MOST and _is_written_zeros(x) for k, x in enumerate(_terms(v)))
 
 
 def _is_written_zeros(v: Value) -> bool:

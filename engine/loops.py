@@ -258,8 +258,8 @@ def while_loop(
         lambda arrays: wrap(_condition(cond_fun, start.tree([x._value for x in arrays]))),
     )
     cond, outer = close_regions(tested.inputs, tested.out.values, name="condition")
-    for x in body.init[len(start.values) :]:
-        cond = Graph((*cond.inputs, input_node(x.type, "token")), cond.outputs, cond.name)
+    token = [input_node(x.type, "token") for x in body.init[len(start.values) :]]
+    cond = Graph((*cond.inputs, *token), cond.outputs, cond.name)
     kept = _checkpoint("while_loop", checkpoint, False)
     loop = While(cond, body.graph, tuple(outer), tuple(body.captured), body.init, max_steps, kept)
     return body.results(loop.node())[0]
@@ -342,8 +342,7 @@ class _Body:
         # Effects give a token, which is carried: it is alive as long as the loop is.
         tokens = [one_token(region.effects, region.inputs[0])] if region.effects else []
         graph, self.captured = close_regions(region.inputs, [*region.out.values, *tokens])
-        # The captured values come first; the index belongs in front of them.
-        at = len(self.captured)
+        at = len(self.captured)  # these come first; the index belongs in front of them
         end = at + 1 + count
         token = [input_node(x.type, "token") for x in tokens]
         inputs = (graph.inputs[at], *graph.inputs[:at], *graph.inputs[at + 1 : end], *token)

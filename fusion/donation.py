@@ -17,6 +17,9 @@ from .realize import is_small_update, native_scatter
 __all__ = ["Donation", "origin"]
 
 
+_MOST_MOVED = 64  # updates that are moved behind their readers: each looks at the whole graph
+
+
 class Donation:
     """What may be overwritten in a graph.
 
@@ -42,24 +45,27 @@ class Donation:
         self.nodes: Sequence[Node] = nodes
         self.updates: set[Node] = set()
         self.early: dict[Value, str] = {}
-        sources: dict[Node, Value] = {}
+        sources: list[tuple[Node, Value]] = []
         for k in outputs:
             v = graph.outputs[k]
             while (below := _below(v)) is not None:
-                sources[v.node] = below
+                sources.append((v.node, below))
                 v = below
-        self.updates.update(sources)
+        if not sources:
+            return
+        self.updates = {node for node, _ in sources}
         readers: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for v in node.inputs:
                 readers.setdefault(v, []).append(node)
-        for update, source in sources.items():
+        for update, source in sources:
             for node in readers.get(source, ()):
                 small = 4 * sum(v.size for v in node.outputs) <= source.size
                 if node is not update and small and node.op.kind not in ("elementwise", "region"):
                     self.early[node.out] = "read before its operand is overwritten"
-        for update in [n for n in reversed(self.nodes) if n in self.updates]:
-            self.nodes = _late(self.nodes, update)
+        if len(self.updates) <= _MOST_MOVED:
+            for update in [n for n in reversed(self.nodes) if n in self.updates]:
+                self.nodes = _late(self.nodes, update)
 
 
 def _late(nodes: Sequence[Node], update: Node) -> list[Node]:

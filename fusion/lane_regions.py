@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explosion"]
 
+MOST_CARRIED = 64  # elements of a lane that pass from iteration to iteration
 UNROLLED = 8  # most trips of an inner loop that is written out because it has sequences or records
 UNKNOWN_TRIPS = 8  # guessed for an open loop
 COUNTED_TRIPS = 100  # guessed for a count that is computed
@@ -85,7 +86,7 @@ class Explosion(Values):
         """The carries before a loop, and their lane axes."""
         axes = [0 if own else self.carry_axis(x) for x in inits]
         arrays = [self.tensor(x, a).ids for x, a in zip(inits, axes, strict=True)]
-        if sum(a.size for a in arrays) > MOST_ELEMENTS:
+        if sum(a.size for a in arrays) > MOST_CARRIED:
             raise Refusal(f"carries of {sum(a.size for a in arrays)} elements a lane")
         return arrays, axes
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["lane_program", "work"]
 
-MOST_CODE = 6000  # scalars of a program, expensive ones counted five times
+MOST_CODE = 4000  # scalars of a program, expensive ones counted five times
 STATE = 32  # carries of more elements are better spread over lanes
 
 

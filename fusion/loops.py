@@ -359,7 +359,8 @@ class Region:
     scratch : int
         Buffer in which the parts have their temporaries.
     count : int
-        Buffer of the number of a branch or of trips; -1: there is one branch, or ``length`` trips.
+        Buffer of the number of a branch or of trips; -1: there is one branch, or there are
+        ``length`` trips; if that is -1 too, as many as the first sequence has rows.
     index, holds : int
         Bytes of the scratch: the number of the iteration, the value of the condition.
     trips : int
@@ -408,10 +409,12 @@ class Region:
         if self.kind == "cond":
             which = f"b{self.count}" if self.count >= 0 else "0"
             return f"branch {which} for {outs}"
-        trips = f"b{self.count}" if self.count >= 0 else str(self.length)
         if self.kind == "while":
             trips = "while" if self.limit < 0 else f"while, at most {self.limit} times,"
             return f"loop {trips} for {outs}"
+        trips = f"b{self.count}" if self.count >= 0 else str(self.length)
+        if self.count < 0 and self.length < 0:
+            return f"loop over the rows of b{self.sequences[0].outside} for {outs}"
         return f"loop {trips} times{' down' if self.reverse else ''} for {outs}"
 
 

@@ -32,6 +32,7 @@ from .record import Recorder, is_inlined_leaf
 from .regions import Inside, place_region
 from .routines import is_routine, routine_step
 from .split import split_long
+from .tape_rows import is_tape, place_rows
 from .tiles import RawNest, form_tiles
 
 __all__ = ["lower"]
@@ -205,6 +206,9 @@ class Lowering:
             return
         if kind == "region":
             place_region(node, self)
+            return
+        if is_tape(node.types[0]):
+            place_rows(node, self)
             return
         if not any(v.size for v in node.outputs) and name != "scatter":
             return

@@ -19,18 +19,18 @@ from ..ir.errors import ConvergenceError, UnsupportedError
 from ..ir.graph import Graph, Node, Value
 from ..ir.ops.leaves import alias
 from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
-from ..ir.types import GROWING
 from .donation import origin
 from .lane_masks import without_lanes
 from .lanes import lane_program
 from .loops import NO_MEMORY, SHORT_TAPE, Buffer, Carry, HostCall, Part, Region, Rows, Schedule
 from .memory import plan_memory
 from .own_loops import may_take_over
+from .tape_rows import is_tape
 
 if TYPE_CHECKING:
     from .lower import Lowering
 
-__all__ = ["Inside", "place_region"]
+__all__ = ["Inside", "one_program", "place_region", "tape_errors"]
 
 # Schedules of programs inside, by the program and what it may overwrite: lowered once.
 Inside = dict[tuple[Graph, frozenset[int]], Schedule]
@@ -100,7 +100,7 @@ def _inside(graph: Graph, donated: Collection[int], lowering: Lowering) -> Sched
             leaf = v.node.op.name in ("input", "constant") or v in seen
             seen.add(v)
             if leaf and not (k in donated and v.node.op.name == "input"):
-                if v.type.shape[:1] == (GROWING,):
+                if is_tape(v.type):
                     raise UnsupportedError(
                         f"{v.node.op.name}: a tape passes through a region unchanged",
                         op=v.node.op.name,
@@ -128,6 +128,21 @@ def _on_host(node: Node, lowering: Lowering, *schedules: Schedule) -> HostCall |
                     reason,
                 )
     return None
+
+
+def one_program(graph: Graph, consts: Sequence[int], lowering: Lowering) -> tuple[Part, int, int]:
+    """The part of a loop with this body, whose inputs after the first are linked to ``consts``;
+    the place of the number of the iteration, and the scratch."""
+    scratch = _Scratch()
+    index = scratch.place(8)
+    links = [(outside, 1 + k) for k, outside in enumerate(consts)]
+    part = scratch.part(_inside(graph, (), lowering), links)
+    return part, index, scratch.buffer(lowering)
+
+
+def tape_errors(lowering: Lowering) -> tuple[int, int]:
+    """Numbers of the errors that loops over tapes report."""
+    return lowering.report(MemoryError, NO_MEMORY), lowering.report(IndexError, SHORT_TAPE)
 
 
 # ------------------------------------------------------------------------------------- branches
@@ -271,13 +286,8 @@ class _Iteration:
         **rest: object,
     ) -> Region:
         lowering = self.lowering
-        tapes = [v.shape[:1] == (GROWING,) for v in self.node.outputs]
-        given = [v.shape[:1] == (GROWING,) for v in self.node.inputs]
-        errors = (
-            limit_error,
-            lowering.report(MemoryError, NO_MEMORY) if any(tapes) else -1,
-            lowering.report(IndexError, SHORT_TAPE) if any(given) else -1,
-        )
+        tapes = any(is_tape(v.type) for v in (*self.node.inputs, *self.node.outputs))
+        errors = (limit_error, *(tape_errors(lowering) if tapes else (-1, -1)))
         return Region(
             kind,
             self.node,

@@ -164,5 +164,5 @@ def _region_cost(region: Region) -> tuple[int, int]:
         found.append((sum(f for f, _ in costs), sum(n for _, n in costs)))
     if region.kind == "cond":
         return max(found)
-    times = max(region.length, 0) if region.count < 0 and region.kind == "loop" else 1
+    times = region.length if region.length >= 0 else 1
     return times * sum(f for f, _ in found), times * sum(n for _, n in found)

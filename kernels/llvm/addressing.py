@@ -250,7 +250,9 @@ class Addressing:
             offset = scope.sums.get(i.index, None)
             offset = self._add_atoms(i.index, offset, scope)
             place = address(b, base, offset, size)
-            prefetch(self.vector, b.add(place, self._ahead(i.index, size)))
+            ahead = self._ahead(i.index, size)
+            if ahead is not None:
+                prefetch(self.vector, b.add(place, ahead))
             behind = self._behind_chunk(i.index, size)
             if behind is not None:
                 prefetch(self.vector, b.add(place, behind))

@@ -25,7 +25,8 @@ from .form import BLOCK, LANES, WIDTH
 from .handler import LLVMHandler, Typed
 from .memory import I64, address, load, store
 from .monoids import Monoid
-from .states import LEVELS, State, StateEmitter
+from .row_groups import RowGroupEmitter
+from .states import LEVELS, State
 
 __all__ = ["TILE", "ReduceEmitter"]
 
@@ -33,7 +34,7 @@ TILE = 16  # vectors of a column tile
 MEDIUM = 50  # operations of a body that may stand twice: two exponentials
 
 
-class ReduceEmitter(StateEmitter):
+class ReduceEmitter(RowGroupEmitter):
     """Emits the function of a nest whose last loop reduces."""
 
     def build(self) -> Any:
@@ -43,13 +44,26 @@ class ReduceEmitter(StateEmitter):
         elif self.nest.part == "fold":
             self.descend([], 0, Scope(), frozenset(), self._fold_blocks, self.after)
         elif self.form.strategy == "rows":
-            self.descend(outer, 0, Scope(), frozenset(), self._row, self.after)
+            self._in_rows(outer)
         else:
             self._in_columns(outer)
         self.builder.ret_void()
         return self.function
 
     # -- rows -----------------------------------------------------------------------------------
+
+    def _in_rows(self, outer: list[int]) -> None:
+        if not self.has_groups():
+            self.descend(outer, 0, Scope(), frozenset(), self._row, self.after)
+            return
+
+        def rows(scope: Scope) -> None:
+            rest = self.groups(scope, outer[-1])
+            with self.loop(rest, self.bounds(outer[-1])[1]) as i:
+                inner = self.enter(scope, outer[-1], i)
+                self.descend(outer, len(outer), inner, frozenset(outer), self._row, self.after)
+
+        self.descend(outer[:-1], 0, Scope(), frozenset(), rows, self.after)
 
     def _row(self, scope: Scope) -> None:
         """One outer iteration: reduce the row, then the epilogue."""
@@ -95,47 +109,18 @@ class ReduceEmitter(StateEmitter):
         first = start
         if self.is_light():
             first = b.add(start, b.and_(b.sub(stop, start), I64(-LANES)))
-            running = self._carry(start, first, LANES, running, self._turn(scope))
+            running = self.carry(start, first, LANES, running, self._turn(scope))
         elif self.work() <= MEDIUM:
             first = b.add(start, b.and_(b.sub(stop, start), I64(-LANES)))
-            running = self._carry(start, first, WIDTH, running, self._half_turn(scope, None))
+            running = self.carry(start, first, WIDTH, running, self._half_turn(scope, None))
         # An even number of turns: the last one may be empty under its mask.
         end = b.add(first, b.and_(b.add(b.sub(stop, first), I64(LANES - 1)), I64(-LANES)))
-        running = self._carry(first, end, WIDTH, running, self._half_turn(scope, stop))
+        running = self.carry(first, end, WIDTH, running, self._half_turn(scope, stop))
         results = []
         for monoid, (low, high) in zip(self.monoids, self._by_monoid(running), strict=True):
             merged = monoid.merge(h, monoid.settle(h, low), monoid.settle(h, high))
             results.append(self._across(monoid, merged))
         return results
-
-    def _carry(
-        self,
-        start: Any,
-        stop: Any,
-        step: int,
-        values: list[Any],
-        body: Callable[[Any, list[Any]], list[Any]],
-    ) -> list[Any]:
-        """``for (k = start; k < stop; k += step) values = body(k, values)``."""
-        b = self.builder
-        before = b.block
-        head, inside = b.append_basic_block("lanes"), b.append_basic_block("body")
-        done = b.append_basic_block("done")
-        b.branch(head)
-        b.position_at_end(head)
-        k = b.phi(I64)
-        k.add_incoming(start, before)
-        phis = [b.phi(value.type) for value in values]
-        for phi, value in zip(phis, values, strict=True):
-            phi.add_incoming(value, before)
-        b.cbranch(b.icmp_signed("<", k, stop), inside, done)
-        b.position_at_end(inside)
-        for phi, value in zip(phis, body(k, phis), strict=True):
-            phi.add_incoming(value, b.block)
-        k.add_incoming(b.add(k, I64(step)), b.block)
-        b.branch(head)
-        b.position_at_end(done)
-        return phis
 
     def _by_monoid(self, values: list[Any]) -> list[tuple[State, State]]:
         """Values of a loop as the running states (even, odd) of each reduction."""

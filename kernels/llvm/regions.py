@@ -199,8 +199,11 @@ def _emit_trips(f: _Frame) -> Any:
     with b.if_then(b.icmp_signed(">=", words[_COUNT], I64(0))):
         given = b.load(b.inttoptr(f.place(words[_COUNT]), POINTER), typ=I64)
         b.store(b.select(b.icmp_signed("<", given, I64(0)), I64(0), given), place)
-    with b.if_then(b.icmp_unsigned("!=", words[_HAS_CONDITION], I64(0))):
-        b.store(I64(_MANY), place)
+    with b.if_then(b.icmp_signed("<", b.load(place, typ=I64), I64(0))):
+        b.store(I64(_MANY), place)  # a condition tells, or the rows of the first sequence
+        with b.if_then(b.icmp_unsigned("==", words[_HAS_CONDITION], I64(0))):
+            first = words.part(words[_SEQUENCES])
+            b.store(f.tape(first[0])[ROWS], place)
     return b.load(place, typ=I64)
 
 

@@ -7,6 +7,7 @@ rest does (numerics 7).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -49,6 +50,37 @@ class StateEmitter(NestEmitter):
         for s in self.outer_stores:
             needed.update(s.index.dynamics())
         return frozenset(needed)
+
+    # -- running states in a loop ------------------------------------------------------------------
+
+    def carry(
+        self,
+        start: Any,
+        stop: Any,
+        step: int,
+        values: list[Any],
+        body: Callable[[Any, list[Any]], list[Any]],
+    ) -> list[Any]:
+        """``for (k = start; k < stop; k += step) values = body(k, values)``."""
+        b = self.builder
+        before = b.block
+        head, inside = b.append_basic_block("lanes"), b.append_basic_block("body")
+        done = b.append_basic_block("done")
+        b.branch(head)
+        b.position_at_end(head)
+        k = b.phi(I64)
+        k.add_incoming(start, before)
+        phis = [b.phi(value.type) for value in values]
+        for phi, value in zip(phis, values, strict=True):
+            phi.add_incoming(value, before)
+        b.cbranch(b.icmp_signed("<", k, stop), inside, done)
+        b.position_at_end(inside)
+        for phi, value in zip(phis, body(k, phis), strict=True):
+            phi.add_incoming(value, b.block)
+        k.add_incoming(b.add(k, I64(step)), b.block)
+        b.branch(head)
+        b.position_at_end(done)
+        return phis
 
     # -- states in registers and memory ---------------------------------------------------------
 

@@ -93,7 +93,7 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "f4", "f8", "c8"])
 def test_reductions_have_one_order(dtype):
     used = [
         reduction
@@ -101,17 +101,23 @@ def test_reductions_have_one_order(dtype):
         if (name in ("any", "all")) == (dtype == "?") and (dtype[0] != "c" or name[0] not in "ma")
     ]
 
-    def body(i, *carries):
-        """Each carry moves on by one and ends in a reduction of itself."""
-        found = []
-        for c, reduction in zip(carries, used, strict=True):
-            last = ops.convert(over(c, reduction(c, c.ndim - 1)), c.dtype)
-            found.append(joined(cut(c, 1, None), cut(last, 0, 1)))
+    def moved(c, reduction):
+        """One on, with a reduction of all at the end."""
+        last = ops.convert(over(c, reduction(c, c.ndim - 1)), c.dtype)
+        return (joined(cut(c, 1, None), cut(last, 0, 1)),)
+
+    def loops(x):
+        found = [loop(lambda i, c, r=r: moved(c, r), init=[x], length=2)[0] for r in used]
         return tuple(found)
+
+    def straight(x):
+        return tuple([moved(*moved(x, r), r)[0] for r in used])
 
     for shape in ((1,), (3,), (17,), (9, 5), (9, 33)):
         x = values(dtype, *shape, seed=shape[-1])
-        check(lambda x: loop(body, init=[x] * len(used), length=2), x, guard=False)
+        plans = [compile_graph(graph_of(program, x)) for program in (loops, straight)]
+        assert [len(lanes_of(plan)) for plan in plans] == [len(used), 0]
+        assert_same_bits(plans[1].run([x]), plans[0].run([x]))
 
 
 def test_a_sum_of_one_negative_zero_is_a_positive_one():

@@ -1,0 +1,174 @@
+"""Short rows of light bodies, eight at a time: a matrix by a vector.
+
+A row alone pays for its sixteen lanes: two chains of additions, each as long as an addition takes,
+and three steps that combine the lanes of one vector. Eight rows have sixteen chains, share what
+does not depend on the row, and combine their lanes together, seven additions for eight results::
+
+    lanes l with l + 8:     eight times   low + high
+    lanes l with l + 4:     [a0..a3 b0..b3] + [a4..a7 b4..b7]                  for rows a, b
+    lanes l with l + 2:     [a0 a1 b0 b1 c0 c1 d0 d1] + [a2 a3 b2 b3 c2 c3 d2 d3]
+    lanes l with l + 1:     the even lanes of two vectors + the odd ones
+
+So each row has its additions in the order of numerics 7, and the results stand in the order of the
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...fusion.index import Index
+from ...ir.dtypes import bool_, int64
+from .addressing import BYTES_AHEAD, LANE_NUMBERS, Scope
+from .form import LANES, WIDTH
+from .handler import Typed
+from .memory import I64, address, shuffle, store_row
+from .monoids import Monoid
+from .states import State, StateEmitter
+
+__all__ = ["RowGroupEmitter"]
+
+ROWS = WIDTH  # of a group: their results fill a vector
+TINY = 12  # operations of a body that may stand sixteen times, and as often under masks
+SPAN = 64 * 1024  # bytes of a group, the next of which is asked for while this one is read
+
+
+class RowGroupEmitter(StateEmitter):
+    """Reduces rows in groups; what is left of them is for :mod:`.reduce`."""
+
+    _in_group = False
+
+    def has_groups(self) -> bool:
+        """Whether rows may go in groups: registers for sixteen states, nothing else to do."""
+        fits = all(len(m.parts) == len(m.running) == 1 for m in self.monoids)
+        plain = not self.inner_stores and all(i.error < 0 for i in self.nest.tape)
+        small = len(self.monoids) == 1 and self.work() <= TINY
+        return self.form.short and self.reduce_loop > 0 and fits and plain and small
+
+    def groups(self, scope: Scope, loop: int) -> Any:
+        """Reduce the whole groups of the last outer loop; returns the first row that is left."""
+        b = self.builder
+        start, stop = self.bounds(loop)
+        whole = b.add(start, b.and_(b.sub(stop, start), I64(-ROWS)))
+        with self.loop(start, whole, ROWS) as i:
+            self._in_group = True
+            self._group(scope, loop, i)
+            self._in_group = False
+        return whole
+
+    def _group(self, scope: Scope, loop: int, i: Any) -> None:
+        b, h, (monoid,) = self.builder, self.vector, self.monoids
+        known = frozenset(range(self.reduce_loop))
+        rows = [self.enter(scope, loop, b.add(i, I64(r))) for r in range(ROWS)]
+        for row in rows:
+            self.emit([n for n in self._before(row) if self.loops_of[n] <= known], row)
+        stop = self.integer(self.nest.extents[self.reduce_loop])
+        (value,) = monoid.start()
+        running = [h.const(value, monoid.parts[0]).value] * (2 * ROWS)
+        whole = b.and_(stop, I64(-LANES))
+        running = self.carry(I64(0), whole, LANES, running, self._turn_of(scope, rows, loop, None))
+        running = self.carry(whole, stop, LANES, running, self._turn_of(scope, rows, loop, stop))
+        states: list[State] = []
+        for pair in zip(running[::2], running[1::2], strict=True):
+            low, high = ((Typed(x, monoid.parts[0]),) for x in pair)
+            states.append(monoid.merge(h, low, high))
+        self._finish_group(rows, loop, self._across_rows(monoid, states))
+
+    def _before(self, scope: Scope) -> list[int]:
+        """Instructions before the reduction that are not known yet."""
+        tape = range(len(self.nest.tape))
+        return [n for n in tape if n not in scope.values and n not in self.after]
+
+    def _turn_of(
+        self, scope: Scope, rows: list[Scope], loop: int, stop: Any
+    ) -> Callable[[Any, list[Any]], list[Any]]:
+        """Sixteen elements of each row, those before ``stop`` if it is given."""
+        b, h, (monoid,) = self.builder, self.vector, self.monoids
+        (reduction,) = self.nest.reductions
+        common = [n for n, loops in enumerate(self.loops_of) if loop not in loops]
+
+        def body(k: Any, values: list[Any]) -> list[Any]:
+            found = list(values)
+            for half in (0, 1):
+                here = b.add(k, I64(half * WIDTH)) if half else k
+                shared = self.enter(scope, self.reduce_loop, here)
+                if stop is not None:
+                    self.masked(shared, here, stop)
+                self.emit([n for n in self._before(shared) if n in common], shared)
+                position = Typed(b.add(self.splat(Typed(here, int64)).value, LANE_NUMBERS), int64)
+                for r, row in enumerate(rows):
+                    inner = self.enter(row, self.reduce_loop, here)
+                    inner.values = {**shared.values, **inner.values}
+                    inner.mask, inner.full = shared.mask, shared.full
+                    self.emit(self._before(inner), inner)
+                    x = self.operand(reduction.value, True, inner)
+                    old = (Typed(found[2 * r + half], monoid.parts[0]),)
+                    (new,) = monoid.add(h, old, x, position)
+                    if stop is not None:
+                        new = h.select(Typed(shared.mask, bool_), new, old[0])
+                    found[2 * r + half] = new.value
+            return found
+
+        return body
+
+    def _across_rows(self, monoid: Monoid, states: list[State]) -> State:
+        """Eight states of eight lanes as one, a lane a row: l with l + 4, then 2, then 1."""
+        h = self.vector
+        for half in (4, 2, 1):
+            merged = []
+            for x, y in zip(states[::2], states[1::2], strict=True):
+                parts = []
+                for first in (0, half):
+                    starts = range(first, 2 * WIDTH, 2 * half)
+                    places = [start + lane for start in starts for lane in range(half)]
+                    parts.append(
+                        tuple(
+                            Typed(shuffle(h, a.value, c.value, places), a.dtype)
+                            for a, c in zip(x, y, strict=True)
+                        )
+                    )
+                merged.append(monoid.merge(h, parts[0], parts[1]))
+            states = merged
+        return states[0]
+
+    def _finish_group(self, rows: list[Scope], loop: int, state: State) -> None:
+        """Store the results of all rows, together if nothing is made of them."""
+        b = self.builder
+        result = self.monoids[0].finish(self.vector, state)
+        if all(self._is_plain(s.value, s.index, s.how, s.guard, loop) for s in self.outer_stores):
+            for s in self.outer_stores:
+                offset = self._add_atoms(s.index, rows[0].sums.get(s.index), rows[0])
+                place = address(b, self._bases[s.buffer], offset, result.dtype.itemsize)
+                store_row(self.vector, place, result, None)
+            return
+        for r, row in enumerate(rows):
+            one = tuple(Typed(b.extract_element(x.value, I64(r)), x.dtype) for x in state)
+            self._finish(row, [one], self.scalar)
+
+    def _is_plain(self, value: int, index: Index, how: str, guard: int, loop: int) -> bool:
+        """Whether a store puts results side by side."""
+        is_result = self.nest.tape[value].kind == "reduced"
+        return is_result and how == "set" and guard < 0 and index.coefficient(loop) == 1
+
+    # -- prefetching ----------------------------------------------------------------------------
+
+    def _ahead(self, index: Index, size: int) -> Any:
+        """In a group: the same place of the next one, or ahead in rows that are long."""
+        if not self._in_group:
+            return super()._ahead(index, size)
+        pitch = index.coefficient(self.reduce_loop - 1)
+        if True or not pitch:
+            return None  # the same for all rows
+        found = self._spans.get((pitch, -1, size))
+        if found is None:
+            b = self.builder
+            with b.goto_entry_block():
+                group = b.mul(self._bytes(pitch, size), I64(ROWS))
+                near = b.icmp_unsigned("<=", group, I64(SPAN))
+                found = b.select(near, group, I64(BYTES_AHEAD))
+                self._spans[pitch, -1, size] = found
+        return found
+
+    def _behind_chunk(self, index: Index, size: int) -> Any:
+        return None if self._in_group else super()._behind_chunk(index, size)

@@ -1,0 +1,114 @@
+"""What loops keep for reverse mode: budgets, the square root, tapes; and the same bits."""
+
+import numpy as np
+import pytest
+
+import tilegrad as tg
+from tilegrad.ir.errors import BudgetError
+
+STEPS = 2000
+
+
+def loss(x, checkpoint=None, reverse=False):
+    def step(c, _):
+        return tg.sin(c) * 0.9 + 0.1 * x, tg.sum(c)
+
+    carry, ys = tg.scan(step, x, None, length=STEPS, checkpoint=checkpoint, reverse=reverse)
+    return tg.sum(carry) + ys[7]
+
+
+X = np.linspace(0.1, 1, 16)
+
+
+def gradient_and_peak(**how):
+    program = tg.jit(tg.value_and_grad(lambda x: loss(x, **how)))
+    cost = program.lower(X).cost()
+    return [np.asarray(v) for v in program(X)], cost["peak_memory"]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_budgets_are_kept_and_change_no_value(reverse):
+    (value, gradient), whole = gradient_and_peak(reverse=reverse)
+    assert whole > STEPS * X.nbytes  # a carry a step
+    for budget in (100_000, 30_000, 6_000):
+        (other, again), peak = gradient_and_peak(checkpoint=budget, reverse=reverse)
+        np.testing.assert_array_equal(other, value)
+        np.testing.assert_allclose(again, gradient, rtol=1e-12)
+        # Besides what is kept: the records of the results, arguments and the state of the loops.
+        assert peak < budget + 8 * STEPS + 20 * X.nbytes
+
+
+def test_square_root():
+    (value, gradient), whole = gradient_and_peak()
+    (other, again), peak = gradient_and_peak(checkpoint="sqrt")
+    np.testing.assert_array_equal(other, value)
+    np.testing.assert_allclose(again, gradient, rtol=1e-12)
+    assert peak < whole / 8
+
+
+def test_carry_derivatives_are_the_same_bits():
+    def by_carry(x, checkpoint):
+        return tg.sum(
+            tg.scan(lambda c, _: (tg.sin(c) * 1.1, None), x, None, 300, checkpoint=checkpoint)[0]
+        )
+
+    a, b = (np.asarray(tg.jit(tg.grad(lambda x, k=k: by_carry(x, k)))(X)) for k in (None, "sqrt"))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_budget_too_small_says_what_is_needed():
+    with pytest.raises(BudgetError, match="expected a budget of") as caught:
+        gradient_and_peak(checkpoint=200)
+    gradient_and_peak(checkpoint=caught.value.needed)
+
+
+def test_the_setting_is_a_budget_for_all_loops():
+    whole = gradient_and_peak()[1]
+    with tg.config(loop_memory=30_000):
+        assert gradient_and_peak()[1] < whole / 4
+
+
+def test_deep_nests():
+    """Higher derivatives and vmap of a loop in segments."""
+
+    def short(x, checkpoint):
+        return tg.scan(lambda c, t: (tg.sin(c * t), None), x, XS, checkpoint=checkpoint)[0]
+
+    XS = np.linspace(0.5, 1.5, 30)
+    for order in ("rr", "fr", "rf"):
+        results = []
+        for checkpoint in (None, 64):
+            f = lambda x, k=checkpoint: short(x, k)  # noqa: E731
+            for mode in order:
+                f = (
+                    tg.grad(f)
+                    if mode == "r"
+                    else (lambda g: lambda x: tg.jvp(g, (x,), (1.0,))[1])(f)
+                )
+            results.append(np.asarray(tg.jit(tg.vmap(f))(X)))
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("checkpoint", [None, "sqrt"])
+def test_open_loops(checkpoint):
+    def until(x, limit):
+        return tg.while_loop(
+            lambda c: c[0] < limit,
+            lambda c: (c[0] + 1, tg.sin(c[1] * x) + 0.5 * c[1]),
+            (0, x),
+            checkpoint=checkpoint,
+        )[1]
+
+    def written_out(x, n):
+        y = x
+        for _ in range(n):
+            y = tg.sin(y * x) + 0.5 * y
+        return y
+
+    f = tg.jit(tg.value_and_grad(until))
+    for n in (0, 1, 5, 40):
+        expected = tg.jit(tg.value_and_grad(lambda x, n=n: written_out(x, n)))(0.8)
+        for a, b in zip(f(0.8, n), expected, strict=True):
+            np.testing.assert_allclose(float(a), float(b), rtol=1e-13)
+    with pytest.raises(ValueError, match="'sqrt': the length is not known"):
+        tg.jit(lambda x: tg.while_loop(lambda c: c < 1, lambda c: c + 1, x, checkpoint=100))(0.0)
