@@ -24,6 +24,7 @@ from .engine.directional import jvp, linear_transpose, linearize, vjp
 from .engine.explain_remat import explain_remat
 from .engine.gradient import grad, stop_gradient, value_and_grad
 from .engine.jacobian import hessian, hvp, jacfwd, jacobian, jacrev
+from .engine.jet import jet, laplacian
 from .engine.jit import jit
 from .engine.loops import fori_loop, scan, while_loop
 from .engine.loops import map_ as map  # noqa: F401 - not for star imports
@@ -123,8 +124,10 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
+    "laplacian",
     "linalg",
     "linear_transpose",
     "linearize",

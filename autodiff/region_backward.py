@@ -19,7 +19,7 @@ from ..ir.ops.dot import DOT
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.regions import Loop
 from ..ir.ops.shape import TRANSPOSE, broadcast
-from .accumulation import accumulated
+from .accumulation import accumulated, continued
 from .region_split import Split, fresh_input, or_zeros
 
 __all__ = ["Backward"]
@@ -117,6 +117,7 @@ class Backward:
         there = {x.out: v for x, v in sequences}
         fresh = [x for x in factors if x not in there]
         outputs = [*[c.output for c in state], *[x for _, x in recorded], *fresh]
+        outputs = continued(outputs, {c.input.out for c in state if c.place < at})
         if not outputs and not products:
             return [None] * (len(inner) - 1)
         used = {*toposort(outputs), *[y.node for y in outputs]}

@@ -16,7 +16,7 @@ from ..ir.graph import Graph, Node, Value, make_node
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.leaves import input_node
 from ..ir.ops.regions import COND, LOOP, Loop, While, strong
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rebuild, substitute
 from ..ir.types import GROWING, TensorType
 from .rematerialize import partition
 from .reverse import linear_nodes, transpose
@@ -147,6 +147,9 @@ def separated(graph: Graph, linear: Sequence[bool]) -> Graph:
     renewed: dict[Value, Value] = {}
     for node in graph.nodes():
         flags = [x.node in reach and reach[x.node][x.index] for x in node.inputs]
+        new = rebuild(node, [renewed.get(x, x) for x in node.inputs])
+        if new is not node:
+            renewed.update(zip(node.outputs, new.outputs, strict=True))
         if True not in flags:
             continue
         if node.op.kind != "region":
@@ -154,13 +157,13 @@ def separated(graph: Graph, linear: Sequence[bool]) -> Graph:
             continue
         reach[node] = linear_results(node, flags)
         if not all(reach[node]):
-            known = iter(_known_region(node, flags).outputs)
-            renewed.update(
-                {x: next(known) for x, on in zip(node.outputs, reach[node], strict=True) if not on}
-            )
+            known = iter(_known_region(new, flags).outputs)
+            fixed = [x for x, on in zip(node.outputs, reach[node], strict=True) if not on]
+            renewed.update({x: next(known) for x in fixed})
     if not renewed:
         return graph
-    return Graph(graph.inputs, substitute(graph.outputs, renewed), graph.name)
+    outputs = tuple([renewed.get(x, x) for x in graph.outputs])
+    return Graph(graph.inputs, outputs, graph.name)
 
 
 def _known_region(node: Node, linear: Sequence[bool]) -> Node:

@@ -26,10 +26,10 @@ from .signature import type_of
 from .tracing import Trace, differentiating, placeholder, tracing
 from .tree import paths, put_together, take_apart
 
-__all__ = ["jvp", "linear_transpose", "linearize", "vjp"]
+__all__ = ["as_sequence", "jvp", "linear_transpose", "linearize", "vjp"]
 
 
-def _as_sequence(title: str, what: str, x: Any) -> tuple[Any, ...]:
+def as_sequence(title: str, what: str, x: Any) -> tuple[Any, ...]:
     if not isinstance(x, tuple | list):
         raise at_user_line(
             TypeError(
@@ -76,8 +76,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool =
     (9.0, 6.0)
     """
     title = f"jvp({name_of(fun)})"
-    primals = _as_sequence(title, "primals", primals)
-    tangents = _as_sequence(title, "tangents", tangents)
+    primals = as_sequence(title, "primals", primals)
+    tangents = as_sequence(title, "tangents", tangents)
     inputs = marked_inputs(title, primals, argument_names(fun, len(primals)))
     if len(inputs.moving) != len(inputs.leaves):
         at = inputs.names[inputs.values.index(None)]

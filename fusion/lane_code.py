@@ -30,6 +30,7 @@ class Scalar:
     ``op``        ``op`` applied to ``args``, with its domain check if ``error >= 0``
     ``reduce``    the elements ``args`` merged by the reduction ``op`` in ``accumulator``,
                   in the order of numerics 7
+    ``chain``     ``args`` in pairs, multiplied and added up: fused, in order, from zero
     ``load``      element ``offset + sum(args * strides) + lane * lane_stride`` of ``buffer``
     ``bounds``    int64 ``args[0]`` as a position below ``high``: negative counts from the
                   end; out of range reports ``error``

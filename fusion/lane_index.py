@@ -15,8 +15,17 @@ from ..ir.dtypes import int64
 from ..ir.graph import Node
 from ..ir.ops import OPS
 from .lane_code import Scalar
-from .lane_ops import behind
-from .lane_values import MOST_ELEMENTS, Iota, Memory, Numbers, Operand, Tensor, Values
+from .lane_values import (
+    MOST_ELEMENTS,
+    Iota,
+    Memory,
+    Numbers,
+    Operand,
+    Tensor,
+    Values,
+    behind,
+    checked_size,
+)
 from .lane_writer import Refusal, Writer
 
 __all__ = ["INDEXED", "choose"]
@@ -129,7 +138,7 @@ def _dynamic_update_slice(v: Values, node: Node, xs: Sequence[Operand]) -> Opera
     if axis is not None and sizes[axis] != extents[axis]:
         raise Refusal("a window of the lanes")
     old, new = (v.tensor(x, axis).ids for x in xs[:2])
-    _check_size(old)
+    checked_size(old)
     inside = np.full(old.shape, -1, np.int64)
     for d, (n, size) in enumerate(zip(extents, sizes, strict=True)):
         if n == size:
@@ -161,11 +170,6 @@ def _dynamic_update_slice(v: Values, node: Node, xs: Sequence[Operand]) -> Opera
         pair = int(new[index]), int(old[index])
         out[index] = pair[0] if guard < 0 else w.select(guard, *pair)
     return Tensor(out, axis)
-
-
-def _check_size(ids: Numbers) -> None:
-    if ids.size > MOST_ELEMENTS:
-        raise Refusal(f"a value of {ids.size} elements a lane")
 
 
 # --------------------------------------------------------------------------------- index arrays
@@ -234,7 +238,7 @@ def _gather(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
         read = _from_registers
     rest_shape = tuple(extents[d] for d in rest if not (isinstance(x, Tensor) and x.axis == d))
     out = np.empty((*indices.shape, *rest_shape), np.int64)
-    _check_size(out)
+    checked_size(out)
     for index in np.ndindex(*indices.shape):
         places, inside = indices.at(index, extents)
         found = read(v, x, indices, places)
@@ -258,7 +262,7 @@ def _from_memory(v: Values, x: Operand, indices: _Indices, places: dict[int, int
     lane_stride = 0 if indices.own is None else x.strides[indices.own]
     rest = [d for d in range(len(x.extents)) if d not in indices.axes]
     out = np.empty([x.extents[d] for d in rest], np.int64)
-    _check_size(out)
+    checked_size(out)
     for index in np.ndindex(*out.shape):
         offset = x.offset + sum(i * x.strides[d] for i, d in zip(index, rest, strict=True))
         out[index] = v.w.emit(
@@ -304,7 +308,7 @@ def _scatter(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
     if axis is not None and indices.own is None and axis not in rest:
         raise Refusal("indices into the lanes")
     ids = np.array(v.tensor(xs[0], axis).ids)
-    _check_size(ids)
+    checked_size(ids)
     of_updates = indices.axis
     if indices.own is None and axis is not None:
         of_updates = lead + rest.index(axis)

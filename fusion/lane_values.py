@@ -22,7 +22,7 @@ from ..ir.graph import Value
 from .lane_code import LaneStore, Scalar
 from .lane_writer import Refusal, Writer
 
-__all__ = ["Iota", "Memory", "Operand", "Tensor", "Values", "thinly"]
+__all__ = ["Iota", "Memory", "Operand", "Tensor", "Values", "behind", "checked_size", "thinly"]
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Shape = tuple[int, ...]
@@ -243,3 +243,15 @@ def thinly(arrays: Sequence[Numbers], free: Sequence[int]) -> tuple[list[Numbers
         if all(a.shape[d] > 1 for a in arrays) and not any(a.strides[d] for a in arrays)
     ]
     return [_thin(a, cut) for a in arrays], cut
+
+
+def behind(axis: int, lane: int | None) -> int:
+    """Where ``axis`` of the whole lies without the lane axis."""
+    return axis - (lane is not None and lane < axis)
+
+
+def checked_size(ids: Any) -> Numbers:
+    """``ids``, if they are not too many."""
+    if ids.size > MOST_ELEMENTS:
+        raise Refusal(f"a value of {ids.size} elements a lane")
+    return np.asarray(ids, np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ir.graph import Node, Op, Value
+from ..ir.graph import Node, Value
 from ..ir.types import GROWING, TensorType
 from .lane_code import LaneProgram, Repeat, Scalar
 from .lane_ops import constant_operand
@@ -73,10 +73,11 @@ def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> 
     if node.op.name != "cond":
         first = node.param("carries") + (node.op.name == "while")
     results = e.region(node, operands, targets[first:])
-    for x, target in zip(results[:first], targets, strict=False):
-        e.store(x, target, None)
+    for x, target in zip(results, targets, strict=True):
+        if x is not target:  # records are written as they are made, but by loops written out
+            e.store(x, target, None)
     used = e.w.used()
-    code = sum(5 if _is_heavy(e.w.scalars[n]) else 1 for n in used)
+    code = sum(_instructions(e.w.scalars[n]) for n in used)
     if code > MOST_CODE:
         raise Refusal(f"{code} scalar operations")
     return LaneProgram(
@@ -91,8 +92,11 @@ def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> 
     )
 
 
-def _is_heavy(x: Scalar) -> bool:
-    return x.op is not None and weight_of(x.op) >= 20
+def _instructions(x: Scalar) -> int:
+    """How much code a scalar is, about."""
+    if x.kind in ("chain", "reduce"):
+        return len(x.args)
+    return 5 if x.op is not None and weight_of(x.op) >= 20 else 1
 
 
 def _operand(e: Explosion, v: Value, lowering: Lowering) -> Operand:
@@ -114,8 +118,7 @@ def work(program: LaneProgram) -> float:
         for item in block.items:
             if isinstance(item, int):
                 if item in program.used:
-                    op = program.scalars[item].op
-                    total += times * (1.0 if op is None else max(_weight(op), 1))
+                    total += times * _weight(program.scalars[item])
             elif isinstance(item, Repeat):
                 inner = times * max(item.guess, 1)
                 stack.append((item.body, inner))
@@ -126,5 +129,7 @@ def work(program: LaneProgram) -> float:
     return total
 
 
-def _weight(op: Op) -> int:
-    return weight_of(op) if op.kind == "elementwise" else 1
+def _weight(x: Scalar) -> int:
+    if x.kind in ("chain", "reduce"):
+        return len(x.args)
+    return 1 if x.op is None else max(weight_of(x.op), 1)

@@ -325,6 +325,8 @@ class LLVMHandler:
     # -- tables ---------------------------------------------------------------------------------
     def table(self, entries: Sequence[float], index: Typed, dtype: DType) -> Typed:
         count = len(entries)
+        if self.width > 8:
+            return self._by_halves(entries, index, dtype)
         if self.avx512 and self.width == 8 and dtype.kind == "f" and count <= 64:
             return self._permute(entries, index, dtype)
         b = self.builder
@@ -344,6 +346,20 @@ class LLVMHandler:
             place = b.gep(pointer, [place], inbounds=True, source_etype=typ)
             result = b.insert_element(result, b.load(place, typ=typ), position)
         return Typed(result, dtype)
+
+    def _by_halves(self, entries: Sequence[float], index: Typed, dtype: DType) -> Typed:
+        """Half of the lanes at a time, down to a register of them."""
+        b, half = self.builder, self.width // 2
+        handler = LLVMHandler(b, half, avx512=self.avx512)
+        found = []
+        for first in (0, half):
+            places = [ir.IntType(32)(first + k) for k in range(half)]
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), half), places)
+            lanes = b.shuffle_vector(index.value, index.value, mask)
+            found.append(handler.table(entries, Typed(lanes, index.dtype), dtype).value)
+        whole = [ir.IntType(32)(k) for k in range(self.width)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), self.width), whole)
+        return Typed(b.shuffle_vector(*found, mask), dtype)
 
     def _global_table(self, entries: Sequence[float], dtype: DType) -> Any:
         module, item = self.builder.module, llvm_type(dtype, 1)

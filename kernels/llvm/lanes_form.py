@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ...fusion.lane_code import LaneProgram
+from ...fusion.lane_code import Branches, LaneProgram, LaneStore, Repeat
 from ...ir.graph import Literal, Op
 from .form import BAKED, WIDTH, is_baked, literal_bits
-from .outline import is_heavy
 
 __all__ = ["LaneForm", "lane_form"]
 
@@ -81,19 +80,42 @@ class _Numbering:
 
 
 def _width(program: LaneProgram) -> int:
-    """Lanes of a group: more than fill a register where what they compute leaves registers free.
+    """Lanes of a group: more than fill a register, as long as loops leave registers free.
 
-    Iterations of a loop wait for each other; lanes do not. Newton's iteration for 100,000 roots
-    took 0.68, 0.49 and 0.34 ms in groups of 8, 16 and 32. Groups make as many trips as their
-    slowest lane, and tables of expensive programs are made for 8.
+    Iterations wait for each other, lanes do not. Newton's iteration for 100,000 roots took 0.68,
+    0.49 and 0.34 ms in groups of 8, 16 and 32, 20 iterations of exp 1.35, 0.76 and 0.43 ns an
+    element; with 16 carries, groups of 32 take twice the time of 8. Groups make as many trips as
+    their slowest lane.
     """
-    varying = [n for n in program.used if program.varying[n]]
-    ops = [program.scalars[n].op for n in varying]
-    if any(op is not None and is_heavy(op) for op in ops):
-        return WIDTH
-    return next(
-        (w for w, most in ((4 * WIDTH, 16), (2 * WIDTH, 32)) if len(varying) <= most), WIDTH
-    )
+    loops = [i for block in program.blocks() for i in block.items if isinstance(i, Repeat)]
+    held = max((_held(program, item) for item in loops), default=0)
+    width = next((w for w, most in ((4 * WIDTH, 5), (2 * WIDTH, 12)) if held <= most), WIDTH)
+    while width > WIDTH and program.extent <= width // 2:
+        width //= 2
+    return width
+
+
+def _held(program: LaneProgram, item: Repeat) -> int:
+    """Vectors that a loop needs from one iteration to the next."""
+    carried = {n for n in item.carried if n in program.used}
+    defined, needed = set(carried), set(item.following)
+    blocks = [item.body, *([] if item.test is None else [item.test])]
+    while blocks:
+        for inner in blocks.pop().items:
+            if isinstance(inner, int):
+                if inner in program.used:
+                    defined.add(inner)
+                    needed.update(program.scalars[inner].args)
+            elif isinstance(inner, LaneStore):
+                needed.add(inner.value)
+            elif isinstance(inner, Branches):
+                defined.update(inner.results)
+                blocks.extend(inner.blocks)
+            else:
+                defined.update((*inner.carried, *inner.results))
+                needed.update((*inner.initial, *inner.following))
+                blocks.extend(b for b in (inner.body, inner.test) if b is not None)
+    return sum(program.varying[n] for n in carried | (needed - defined))
 
 
 def lane_form(program: LaneProgram, number_of: Callable[[int], int] = int) -> LaneForm:

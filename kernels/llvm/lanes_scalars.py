@@ -167,6 +167,11 @@ class LaneScalars:
             return self._position(x, h, args[0], wide)
         if x.kind == "reduce":
             return self._reduce(h, x, args)
+        if x.kind == "chain":
+            total = h.const(0, x.dtype)
+            for left, right in zip(args[::2], args[1::2], strict=True):
+                total = h.fma(left, right, total)
+            return total
         assert x.op is not None
         params = dict(x.params)
         if x.error >= 0:

@@ -21,6 +21,7 @@ from llvmlite import ir
 from ...fusion.split import state_dtypes
 from ...ir.dtypes import bool_, int64
 from .addressing import LANE_NUMBERS, Scope
+from .column_groups import ColumnGroupEmitter
 from .form import BLOCK, LANES, WIDTH
 from .handler import LLVMHandler, Typed
 from .memory import I64, address, load, store
@@ -34,7 +35,7 @@ TILE = 16  # vectors of a column tile
 MEDIUM = 50  # operations of a body that may stand twice: two exponentials
 
 
-class ReduceEmitter(RowGroupEmitter):
+class ReduceEmitter(RowGroupEmitter, ColumnGroupEmitter):
     """Emits the function of a nest whose last loop reduces."""
 
     def build(self) -> Any:
@@ -235,6 +236,13 @@ class ReduceEmitter(RowGroupEmitter):
     def _in_columns(self, outer: list[int]) -> None:
         across = outer[-1]
         known = frozenset(outer[:-1])
+        if self.has_column_groups():
+
+            def groups(scope: Scope) -> None:
+                self.column_groups(scope, known, across)
+
+            self.descend(outer[:-1], 0, Scope(), frozenset(), groups, self.after)
+            return
         accumulators = self._slots(LANES * TILE, WIDTH)
         stack = self._slots(1 if self.form.short else LEVELS * TILE, WIDTH)
 

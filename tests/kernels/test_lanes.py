@@ -22,8 +22,9 @@ from tilegrad.ir import ops
 from tilegrad.ir.dtypes import float64
 from tilegrad.ir.errors import ConvergenceError
 from tilegrad.ir.ops.leaves import constant, iota
-from tilegrad.ir.ops.shape import broadcast, broadcast_to, reshape
+from tilegrad.ir.ops.shape import broadcast, broadcast_to, reshape, transpose
 from tilegrad.kernels import work
+from tilegrad.kernels.llvm.lanes_form import lane_form
 from tilegrad.kernels.plan import compile_graph
 
 STRATEGIES = Path(__file__).parent.parent / "strategies"
@@ -332,6 +333,24 @@ def test_one_slow_lane_does_not_change_its_neighbours():
     assert found.tobytes() == np.array(alone).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("carries", "width"), [(1, 32), (8, 16), (20, 8)])
+def test_groups_of_every_width(carries, width, dtype):
+    """Functions with tables, in groups that fill one register or several."""
+
+    def body(i, *cs):
+        first = ops.log(ops.abs_(cs[0]) + ops.exp(ops.neg(cs[-1] * cs[-1])))
+        return (*cs[1:], ops.sinh(first) + ops.power(ops.abs_(cs[0]), first))
+
+    def program(x):
+        return loop(body, init=[x] * carries, length=3)
+
+    x = values(dtype, 70)
+    (step,) = lanes_of(compile_graph(graph_of(program, x)))
+    assert lane_form(step).width == width
+    check(program, x)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_share_lanes(threads, monkeypatch):
     monkeypatch.setattr(work, "WORTHWHILE", 0.0)
@@ -356,6 +375,33 @@ def test_code_is_the_same_for_more_lanes_and_trips():
         compile_graph(graph_of(program, np.zeros(n, np.int64), np.zeros(n))) for n in (100, 1000)
     ]
     assert plans[0].code is plans[1].code
+
+
+# -------------------------------------------------------------------------------------- products
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_have_the_bits_they_have_elsewhere(dtype):
+    """A covariance and a state, one and many; lanes that share their matrices."""
+
+    def body(i, f, p, x):
+        turned = ops.matmul(
+            ops.matmul(f, p), transpose(f, (*range(f.ndim - 2), f.ndim - 1, f.ndim - 2))
+        )
+        moved = reshape(ops.matmul(f, reshape(x, (*x.shape, 1))), x.shape)
+        return turned, moved + over(x, ops.vecdot(x, x))
+
+    def program(f, p, x):
+        return loop(body, consts=[f], init=[p, x], length=3)
+
+    def shared(w, x):
+        return loop(lambda i, w, x: (ops.matmul(x, w),), consts=[w], init=[x], length=3)
+
+    for lanes in ((), (50,)):
+        f, p = (values(dtype, *lanes, 3, 3, seed=k) for k in range(2))
+        check(program, f, p, values(dtype, *lanes, 3, seed=2), guard=False)
+    check(shared, values(dtype, 3, 3), values(dtype, 70, 3, seed=1), guard=False)
+    check(shared, values(dtype, 3, 3), values(dtype, 3, seed=1), guard=False)
 
 
 # --------------------------------------------------------------------------------------- indices
@@ -575,6 +621,7 @@ from regions import loop, while_
 from tilegrad.fusion.lane_code import LaneProgram
 from tilegrad.ir import ops
 from tilegrad.kernels import work
+from tilegrad.kernels.llvm.lanes_form import lane_form
 from tilegrad.kernels.plan import compile_graph
 
 work.WORTHWHILE = 0.0
