@@ -11,10 +11,10 @@ STEPS = 2000
 
 def loss(x, checkpoint=None, reverse=False):
     def step(c, _):
-        return tg.sin(c) * 0.9 + 0.1 * x, tg.sum(c)
+        return tg.sin(c) * 0.9 + 0.1 * x, None
 
-    carry, ys = tg.scan(step, x, None, length=STEPS, checkpoint=checkpoint, reverse=reverse)
-    return tg.sum(carry) + ys[7]
+    carry, _ = tg.scan(step, x, None, length=STEPS, checkpoint=checkpoint, reverse=reverse)
+    return tg.sum(carry)
 
 
 X = np.linspace(0.1, 1, 16)
@@ -34,8 +34,8 @@ def test_budgets_are_kept_and_change_no_value(reverse):
         (other, again), peak = gradient_and_peak(checkpoint=budget, reverse=reverse)
         np.testing.assert_array_equal(other, value)
         np.testing.assert_allclose(again, gradient, rtol=1e-12)
-        # Besides what is kept: the records of the results, arguments and the state of the loops.
-        assert peak < budget + 8 * STEPS + 20 * X.nbytes
+        # Besides what is kept: arguments, results and the state of the loops of each level.
+        assert peak < budget + 40 * X.nbytes
 
 
 def test_square_root():
@@ -81,7 +81,7 @@ def test_deep_nests():
     XS = np.linspace(0.5, 1.5, 30)
     for order in ("rr", "fr", "rf"):
         results = []
-        for checkpoint in (None, 88):
+        for checkpoint in (None, 150):
             f = lambda x, k=checkpoint: short(x, k)  # noqa: E731
             for mode in order:
                 f = (
