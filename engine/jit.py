@@ -22,7 +22,7 @@ from .programs import Stats
 from .realize import intern, realize_arrays
 from .signature import Call, collect, lift_leaf, type_of
 from .traced import PLANS, Program, trace_program
-from .tracing import MARKS, RUNNING, is_independent
+from .tracing import MARKS, RUNNING, find_input, is_independent
 
 __all__ = ["Jitted", "jit"]
 
@@ -239,8 +239,10 @@ class Jitted:
 
     def _trace(self, spec: Any, types: Sequence[TensorType], static: Any) -> Program:
         if not RUNNING.get() and not MARKS:
-            pending = [x for x in self._captures.arrays() if x._buffer is None]
-            if pending and not _are_traced(pending):
+            # A tracer that an earlier trace left in an object need not be read: no error here.
+            found = [x for x in self._captures.arrays() if x._buffer is None]
+            pending = [x for x in found if find_input([x._value]) is None]
+            if pending:
                 realize_arrays(pending, f"capture of jit({self._name})")
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -124,6 +124,7 @@ class PlanTable:
         self.stats = Stats()
         self._limit = limit
         self._plans: dict[Hashable, Any] = {}
+        self._seen: dict[Hashable, int] = {}  # how often, before there is a plan
         self._renew_locks()
         _TABLES.add(self)
 
@@ -142,14 +143,19 @@ class PlanTable:
             self._make_room()
             self._plans[key] = plan
 
-    def seen(self, key: Hashable) -> bool:
-        """Whether the key was asked for before; remembers it."""
-        if key in self._plans:
-            return True
+    def seen(self, key: Hashable, times: int = 1) -> bool:
+        """Whether the key was asked for so many times before; remembers that it is now."""
         with self._lock:
-            self._make_room()
-            self._plans[key] = None
-        return False
+            if key in self._plans:
+                return True
+            known = self._seen.get(key, 0)
+            if known < times:
+                if len(self._seen) >= 2 * self._limit:
+                    self._seen.clear()
+                self._seen[key] = known + 1
+                return False
+            self._seen.pop(key, None)
+        return True
 
     def compiled(self, key: Hashable, graph: Callable[[], Graph]) -> Any:
         """The plan of a key, compiled from ``graph()`` if it is not there yet."""
@@ -181,6 +187,7 @@ class PlanTable:
         """Forget all plans."""
         with self._lock:
             self._plans.clear()
+            self._seen.clear()
 
     def __len__(self) -> int:
         return len(self._plans)

@@ -263,6 +263,14 @@ def _close_all(nodes: Sequence[Node]) -> Web:
 _FEW_PLANS = 2
 
 
+def _patience(web: Web) -> int:
+    """How often a program runs node by node before it is compiled.
+
+    Large ones are often pieces of a Python loop that was cut where too much was pending.
+    """
+    return 1 + len(web.nodes) // 64
+
+
 def _run(web: Web) -> list[Buffer]:
     """The outputs of a web without inputs."""
     buffers = [x.node.memo[x.index] for x in web.leaves]
@@ -273,7 +281,7 @@ def _run(web: Web) -> list[Buffer]:
             config.stepwise
             or not 1 < len(web.nodes) <= _MOST_NODES
             or all(node.op.kind == "view" for node in web.nodes)
-            or (not PLANS.seen(web.key) and missing_plans(web) <= _FEW_PLANS)
+            or (not PLANS.seen(web.key, _patience(web)) and missing_plans(web) <= _FEW_PLANS)
         ):
             return run_nodes(web, buffers)
         plan = PLANS.compiled(web.key, lambda: graph_of(web))

@@ -7,7 +7,7 @@ lists captures. What does not depend on a stand-in at all is computed outside, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,8 +139,10 @@ def trace_region(
 def close_regions(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
-    frontier: Collection[Value] | None = None,
+    known: Iterable[Value] = (),
     name: str = "body",
+    *,
+    stays: Callable[[Node], bool] = lambda node: False,
     keep_weak: bool = False,
 ) -> tuple[Graph, list[Value]]:
     """The graph from ``inputs`` to ``outputs``, and what it captures.
@@ -150,14 +152,16 @@ def close_regions(
     Parameters
     ----------
     inputs, outputs : sequence of Value
-    frontier : collection of Value, optional
-        Where the outside begins. Default: at whatever does not depend on ``inputs``. A region that
-        may not run at all wants more of what it computes inside.
+    known : iterable of Value
+        What was there before the region: it is captured as it is.
+    stays : callable
+        Which nodes are computed inside although they do not depend on ``inputs``: in a region that
+        may not run at all, those that must not run then.
     keep_weak : bool
         Whether results may be weak.
     """
     stops = {x.node for x in inputs}
-    inside = _inside(outputs, stops, frontier)
+    inside = _inside(outputs, stops, {x.node for x in known}, stays)
     captured: dict[Value, None] = {}
     for node in (*inside, None):
         for x in outputs if node is None else node.inputs:
@@ -178,30 +182,28 @@ def close_regions(
 
 
 def _inside(
-    outputs: Sequence[Value], stops: set[Node], frontier: Collection[Value] | None
+    outputs: Sequence[Value],
+    stops: set[Node],
+    known: set[Node],
+    stays: Callable[[Node], bool],
 ) -> dict[Node, None]:
     """The nodes that belong to a region."""
-    order = toposort(outputs, stop=stops)
-    if frontier is None:
-        inside: dict[Node, None] = {}
-        for node in order:
-            if any(x.node in stops or x.node in inside for x in node.inputs):
+    order = toposort(outputs, stop=stops | known)
+    needed = {x.node for x in outputs} - known
+    for node in reversed(order):
+        if node in needed and not _is_there(node):
+            needed.update([x.node for x in node.inputs])
+    inside: dict[Node, None] = {}
+    for node in order:
+        if node in needed and not _is_there(node):
+            depends = any(x.node in stops or x.node in inside for x in node.inputs)
+            if depends or stays(node):
                 inside[node] = None
-        return inside
-    known = {x.node for x in frontier}
-    found: dict[Node, None] = {}
-    stack = [x.node for x in outputs]
-    while stack:
-        node = stack.pop()
-        if node in found or node in stops or node in known or _is_leaf(node):
-            continue
-        found[node] = None
-        stack.extend([x.node for x in node.inputs])
-    return found
+    return inside
 
 
-def _is_leaf(node: Node) -> bool:
-    return not node.inputs or node.memo is not None
+def _is_there(node: Node) -> bool:
+    return node.op.kind == "leaf" or node.memo is not None
 
 
 def _is_plain(node: Node) -> bool:

@@ -231,6 +231,11 @@ class LaneProgram:
                 elif isinstance(item, Branches):
                     stack.extend(item.blocks)
 
+    def recorded(self) -> set[int]:
+        """Tapes that it writes; lanes share their rows."""
+        items = [item for block in self.blocks() for item in block.items]
+        return {tape for i in items if isinstance(i, Repeat) for tape, _ in i.recorded}
+
     def errors(self) -> set[int]:
         """Numbers of the errors it may report."""
         found = {self.scalars[n].error for n in self.used}

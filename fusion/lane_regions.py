@@ -219,7 +219,7 @@ class Explosion(Values):
             outs = self.graph(body, [at, *xs[tested : tested + consts], *carried])
             following = self._follow(outs[:carries], axes)
             for x, target in zip(outs[carries:], records, strict=True):
-                self.store(x, target.at(0, index), None)
+                self.store(x, target.at(0, index), 0 if own else None)
         results = self._fresh(inits, axes, w.block)
         trips = w.fresh(int64, own, w.block)
         error = -1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ir.graph import Node, Value
-from ..ir.types import GROWING, TensorType
+from ..ir.types import TensorType
 from .lane_code import LaneProgram, Repeat, Scalar
 from .lane_ops import constant_operand
 from .lane_regions import Explosion
@@ -41,8 +41,6 @@ def lane_program(node: Node, lowering: Lowering) -> LaneProgram | None:
 def _attempts(node: Node) -> list[tuple[int | None, bool]]:
     """Extents to try as lanes, and whether to take every axis of that extent for the lanes'."""
     own = _own_trips(node)
-    if any(t.shape[:1] == (GROWING,) for t in (*node.types, *(x.type for x in node.inputs))):
-        return [] if own else [(None, False)]  # lanes would share the rows of a tape
     if own:
         return [] if len(own) > 1 or not own[0] else [(own[0], True), (own[0], False)]
     types = _state(node)

@@ -70,6 +70,8 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
 
 def _lane_pieces(program: LaneProgram, threads: int) -> int:
     """Pieces of whole groups of lanes."""
+    if program.recorded():  # who writes a tape may move it
+        return 1
     total, launch = work_of(program), current(threads).launch
     wanted = int(total / LONGEST)
     if threads > 1 and total >= WORTHWHILE * launch:

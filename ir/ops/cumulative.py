@@ -260,8 +260,8 @@ LINEAR_RECURRENCE = _recurrence(
 TANGENT_RECURRENCE = _recurrence(
     "tangent_recurrence",
     partial(scale_value, symmetric=False),
-    partial(scale_program, symmetric=False),
-    partial(complex_scale_program, symmetric=False),
+    lambda h, carry, a: scale_program(h, carry, a, symmetric=False),
+    lambda h, carry, a: complex_scale_program(h, carry, a, symmetric=False),
     "linear_recurrence of tangents: a y_(k-1) of zero stays zero under an infinite or NaN "
     "coefficient (see scale). Closed under differentiation; the derivative of every other "
     "cumulative op is made of these.",

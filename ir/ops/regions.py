@@ -192,28 +192,26 @@ class While:
 
 
 def node_may_fail(node: Node) -> bool:
-    """Whether a node that is no region may report an error, or calls back."""
-    params = dict(node.params)
-    if node.op.kind in ("linalg", "host") or (
-        params.get("mode") == "raise" and not params.get("checked", False)
-    ):
+    """Whether a node may report an error, run without end or call back, on operands that it is not
+    meant for: it divides integers, checks indices, factorizes, calls, or loops on a condition."""
+    if node.op is WHILE or node.op.kind in ("linalg", "host"):
         return True
-    return node.op.check is not None and any(x.dtype.is_integer for x in node.inputs)
+    params = dict(node.params)
+    if params.get("mode") == "raise" and not params.get("checked", False):
+        return True
+    if node.op.check is not None and any(x.dtype.is_integer for x in node.inputs):
+        return True
+    return any(may_fail(graph) for graph in _graphs_of(node))
 
 
 def may_fail(graph: Graph) -> bool:
-    """Whether a program may report an error or run without end on operands that it is not meant
-    for: it divides integers, checks indices, factorizes, calls back, or loops on a condition."""
-    for node in graph.nodes():
-        op, params = node.op, dict(node.params)
-        if op is WHILE or op.kind in ("linalg", "host") or params.get("mode") == "raise":
-            return True
-        if op.check is not None and any(x.dtype.is_integer for x in node.inputs):
-            return True
-        for region in (params.get("body"), *params.get("branches", ())):
-            if region is not None and may_fail(region):
-                return True
-    return False
+    """Whether a node of a program may fail, see :func:`node_may_fail`."""
+    return any(node_may_fail(node) for node in graph.nodes())
+
+
+def _graphs_of(node: Node) -> list[Graph]:
+    values = [value for _, value in node.params]
+    return [x for v in values for x in (v if type(v) is tuple else (v,)) if type(x) is Graph]
 
 
 # ------------------------------------------------------------------------------------- branches

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..graph import Graph, Node, Value, make_node, toposort
 from ..ops.leaves import CONSTANT, IOTA, input_node
 from ..ops.operands import convert
-from ..ops.regions import COND, LOOP, WHILE, Loop, While, may_fail, node_may_fail, strong
+from ..ops.regions import COND, LOOP, WHILE, Loop, While, node_may_fail, strong
 from ..rewrite import rebuild, rewrite_graph, substitute
 
 __all__ = ["hoist_invariants", "optimize_bodies", "prune_regions", "substitute_results"]
@@ -358,7 +358,7 @@ def _hoisted(
 def _may_move(node: Node, often: bool) -> bool:
     """Whether a node is no worse outside: loops are, of a loop that may make one trip or none."""
     if node.op.kind == "region":
-        return often and not may_fail(Graph((), (node.out,)))
+        return often and not node_may_fail(node)
     return node.op.kind != "custom" and not node_may_fail(node)
 
 

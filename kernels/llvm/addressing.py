@@ -47,7 +47,7 @@ class Scope:
     """What is known inside a loop body: values, partial index sums, the lane mask.
 
     ``mask`` is None where all lanes count; where there is one, ``full`` may be an i1 that tells
-    whether it is set in all lanes.
+    whether it is set in all lanes. ``lines`` holds what a load reads along an unrolled reduction.
     """
 
     def __init__(self, parent: Scope | None = None) -> None:
@@ -55,6 +55,7 @@ class Scope:
         self.spread: dict[int, Any] = dict(parent.spread) if parent else {}
         self.sums: dict[Index, Any] = dict(parent.sums) if parent else {}
         self.atoms: dict[Atom, Typed] = dict(parent.atoms) if parent else {}
+        self.lines: dict[int, list[Typed]] = dict(parent.lines) if parent else {}
         self.mask: Any = parent.mask if parent else None
         self.full: Any = parent.full if parent else None
 

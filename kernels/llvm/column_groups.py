@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...fusion.index import Index
 from .addressing import Scope
-from .form import LANES, WIDTH
+from .form import LANES, WIDTH, has_far_rows
 from .handler import Typed
 from .memory import I64
 from .row_groups import TINY
@@ -33,11 +34,14 @@ HALF = LANES // 2
 class ColumnGroupEmitter(StateEmitter):
     """Reduces columns in groups."""
 
+    _in_columns = False
+
     def has_column_groups(self) -> bool:
         """Whether columns may go in groups."""
         plain = not self.inner_stores and all(i.error < 0 for i in self.nest.tape)
         small = len(self.monoids) == 1 and self.work() <= TINY
-        return self.form.short and plain and small and len(self.monoids[0].parts) == 1
+        near = not has_far_rows(self.nest)  # else wide rows one after the other are no slower
+        return self.form.short and near and plain and small and len(self.monoids[0].parts) == 1
 
     def column_groups(self, scope: Scope, known: frozenset[int], across: int) -> None:
         """Reduce all columns that loop ``across`` goes through, and finish them."""
@@ -55,7 +59,13 @@ class ColumnGroupEmitter(StateEmitter):
                         self.masked(column, at, stop)
                     self._emit_known(column, known | {across})
                     columns.append(column)
+                self._in_columns = True
                 self._reduce_columns(scope, columns, known, slots)
+                self._in_columns = False
+
+    def _ahead(self, index: Index, size: int) -> Any:
+        """Nothing in a group: asking costs a slot a load, and rows are read in no simple order."""
+        return None if self._in_columns else super()._ahead(index, size)
 
     def _emit_known(self, scope: Scope, known: frozenset[int]) -> None:
         todo = [n for n, loops in enumerate(self.loops_of) if loops <= known]
@@ -70,7 +80,7 @@ class ColumnGroupEmitter(StateEmitter):
         (value,) = monoid.identity()
         nothing = [h.const(value, monoid.parts[0]).value] * vectors
         with self.loop(I64(0), I64(HALF)) as lane:
-            # Rows of lane l that have a row of lane l + 8 behind them, then perhaps one that has not.
+            # Rows of lane l with a row of lane l + 8 behind them, then perhaps one without.
             turns = b.ashr(b.sub(b.add(extent, I64(LANES - HALF - 1)), lane), I64(4))
             last = b.add(lane, b.mul(turns, I64(LANES)))
             both = self._columns_turn(scope, columns, known, (0, HALF))

@@ -19,14 +19,15 @@ from ...fusion.split import BLOCK
 from ...ir.graph import Literal, Op
 
 __all__ = [
-    *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "is_baked", "literal_bits"),
-    "strategy_of",
+    *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "has_far_rows", "is_baked"),
+    *("literal_bits", "strategy_of"),
 ]
 
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
 BAKED = 16
 MOST_UNROLLED = 8  # elements of a reduction in registers
+PAGE = 4096  # bytes
 MOST_INSIDE = 16  # iterations of small loops inside the vector loop
 
 
@@ -161,6 +162,8 @@ def form_of(nest: Nest) -> Form:
     strategy, vector_loop = strategy_of(nest)
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
+    if strategy == "columns":
+        lines.append(f"far{has_far_rows(nest)}")
     lines += [numbering.integer(n) for n in nest.extents]
     lines += [numbering.instruction(n, i) for n, i in enumerate(nest.tape)]
     lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
@@ -217,6 +220,17 @@ def strategy_of(nest: Nest) -> tuple[str, int | None]:
         or (nest.extents[reduced] < 2 * LANES and nest.extents[outer] >= 4 * WIDTH)
     )
     return ("columns", outer) if columns else ("rows", reduced)
+
+
+def has_far_rows(nest: Nest) -> bool:
+    """Whether an operand of a reduction has its elements pages apart in memory."""
+    last = len(nest.extents) - 1
+    return any(
+        i.kind == "load"
+        and i.index is not None
+        and abs(i.index.coefficient(last) or 0) * i.dtype.itemsize >= PAGE
+        for i in nest.tape
+    )
 
 
 def _unrolled_loop(nest: Nest) -> int | None:

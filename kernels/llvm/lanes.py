@@ -54,6 +54,8 @@ class LaneEmitter(LaneScalars):
         if any(isinstance(item, Repeat) for block in self.program.blocks() for item in block.items):
             context = Words(b, self.error_place)  # its first word is the one for errors
             self.watch = Watch(b, context.place(WATCH))
+        for tape in sorted(self.program.recorded()):
+            self.tape(tape)[ROWS] = I64(0)
         if not self.program.lanes:
             self.block(root)
         else:
@@ -297,13 +299,13 @@ class LaneEmitter(LaneScalars):
 
         self._latch(item, i, ir.IntType(1)(1), head, done, again, leave)
         self._results(item, live, [(block, values) for block, values, *_ in exits])
-        if item.trips in self.used or item.recorded:
-            total = b.phi(zero.value.type if counted is not None else I64)
-            for block, _, trips, many_trips in exits:
-                x = trips if many_trips is None else many_trips.value
-                total.add_incoming(x, block)
-            self.define(item.trips, Typed(total, int64))
-            self._end_tapes(item, total)
+        last, total = b.phi(I64), None if counted is None else b.phi(zero.value.type)
+        for block, _, trips, many_trips in exits:
+            last.add_incoming(trips, block)
+            if total is not None:
+                total.add_incoming(many_trips.value, block)
+        self.define(item.trips, Typed(last if total is None else total, int64))
+        self._end_tapes(item, last)
 
     # -- tapes ----------------------------------------------------------------------------------
 
@@ -346,8 +348,8 @@ class LaneEmitter(LaneScalars):
     def _end_tapes(self, item: Repeat, trips: Any) -> None:
         b = self.builder
         for tape, _ in item.recorded:
-            rows = b.select(b.icmp_signed(">", trips, I64(0)), trips, I64(0))
-            self.tape(tape)[ROWS] = rows
+            words = self.tape(tape)  # lanes of other groups may have made more trips
+            words[ROWS] = b.select(b.icmp_signed(">", trips, words[ROWS]), trips, words[ROWS])
 
     def _grow(self) -> Any:
         if self._grower is None:

@@ -611,6 +611,62 @@ def test_a_counted_loop_records_to_a_tape_of_its_length():
         assert found == 0.5**n + sum(0.5**k for k in range(n))
 
 
+@pytest.mark.parametrize("lanes", [1, 9, 70])
+def test_lanes_share_the_rows_of_a_tape(lanes):
+    """Each lane reads back what it recorded, as many rows as it made trips."""
+
+    def program(bound, c):
+        last, count, rows = while_(
+            lambda bound, c: ops.lt(ops.sum_(c, 1), bound),
+            lambda i, c: (c + broadcast_to(constant(1.0), c.shape), c),
+            cond_consts=[bound],
+            init=[c],
+        )
+        total = loop(
+            lambda i, c, x: (c * broadcast_to(constant(0.5), c.shape) + x,),
+            init=[last],
+            xs=[rows],
+            count=count,
+            reverse=True,
+        )[0]
+        return total, count
+
+    start = np.random.default_rng(0).uniform(0, 1, (lanes, 2))
+    wanted = np.random.default_rng(1).integers(0, 40, lanes)
+    bound = start.sum(1) + 2 * wanted - 0.5
+    plan = compile_graph(graph_of(program, bound, start))
+    assert [p.lanes for p in lanes_of(plan)] == [True, True]
+    for threads in (1, 2):
+        total, count = plan.run([bound, start], threads)
+        assert count.tolist() == wanted.tolist()
+        for k, n in enumerate(wanted):
+            row = start[k]
+            rows = [row := row + 1.0 if i else row for i in range(n + 1)]
+            expected = rows[-1]
+            for i in reversed(range(n)):
+                expected = expected * 0.5 + rows[i]
+            assert total[k].tobytes() == expected.tobytes()
+
+
+def test_a_tape_of_one_length_for_all_lanes():
+    def program(n, c):
+        half = broadcast_to(constant(0.5), c.shape)
+        last, rows = loop(lambda i, c: (c * half_of(c), c), init=[c], count=n)
+        return loop(lambda i, c, x: (c + x,), init=[last * half], xs=[rows], count=n)[0]
+
+    def half_of(c):
+        return broadcast_to(constant(0.5), c.shape)
+
+    c = values("f8", 100)
+    plan = compile_graph(graph_of(program, np.array(3), c))
+    assert [p.lanes for p in lanes_of(plan)] == [True, True]
+    for n in (0, 5, 40):
+        expected = c * 0.5**n * 0.5
+        for k in range(n):
+            expected = expected + c * 0.5**k
+        assert_same_bits([expected], plan.run([np.array(n), c]))
+
+
 # ----------------------------------------------------------------------------------- interrupts
 
 ENDLESS = f"""
