@@ -23,6 +23,7 @@ class Side:
         Array functions by NumPy's names.
     jit, grad, value_and_grad, hessian, vmap : callable
         Transforms by JAX's names; ``jit`` does nothing where there is none.
+    scan, fori_loop, while_loop : callable
     erf, gammaln, softmax, logsumexp, cholesky, solve_lower : callable
         Functions whose home differs between libraries.
     """
@@ -34,6 +35,9 @@ class Side:
     value_and_grad: Callable[..., Any]
     hessian: Callable[..., Any]
     vmap: Callable[..., Any]
+    scan: Callable[..., Any]
+    fori_loop: Callable[..., Any]
+    while_loop: Callable[..., Any]
     erf: Callable[..., Any]
     gammaln: Callable[..., Any]
     softmax: Callable[..., Any]
@@ -56,6 +60,7 @@ class _Tilegrad(Side):
         self.m = tg = importlib.import_module("..", __package__)
         self.jit, self.grad, self.value_and_grad = tg.jit, tg.grad, tg.value_and_grad
         self.hessian, self.vmap = tg.hessian, tg.vmap
+        self.scan, self.fori_loop, self.while_loop = tg.scan, tg.fori_loop, tg.while_loop
         self.erf, self.gammaln = tg.special.erf, tg.special.gammaln
         self.softmax, self.logsumexp = tg.special.softmax, tg.special.logsumexp
 
@@ -78,6 +83,8 @@ class _Jax(Side):
         self.m = importlib.import_module("jax.numpy")
         self.jit, self.grad, self.value_and_grad = jax.jit, jax.grad, jax.value_and_grad
         self.hessian, self.vmap = jax.hessian, jax.vmap
+        self.scan, self.fori_loop = jax.lax.scan, jax.lax.fori_loop
+        self.while_loop = jax.lax.while_loop
         scipy = importlib.import_module("jax.scipy")
         self.erf, self.gammaln = scipy.special.erf, scipy.special.gammaln
         self.softmax, self.logsumexp = jax.nn.softmax, jax.nn.logsumexp

@@ -10,7 +10,7 @@ from .sides import Side
 
 __all__ = ["GROUPS", "WORKLOADS", "Case", "Fresh", "Workload", "chosen", "workload"]
 
-GROUPS = ("call", "elementwise", "rows", "dense", "ml", "compile")
+GROUPS = ("call", "elementwise", "rows", "dense", "ml", "loop", "compile")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def workload(
 
 def chosen(groups: Iterable[str] = (), only: str = "") -> list[Workload]:
     """The workloads of some groups (all if none are named) whose name contains ``only``."""
-    from . import calls, compiling, dense, elementwise, learning, rows  # noqa: F401 - enter theirs
+    from . import calls, compiling, dense, elementwise, learning, loops, rows  # noqa: F401 - enter theirs
 
     wanted = tuple(groups) or GROUPS
     for group in wanted:

@@ -21,7 +21,7 @@ FOLDER = ".benchmarks/tilegrad"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the subcommand takes."""
     add = parser.add_argument
-    add("groups", nargs="*", metavar="GROUP", help="call elementwise rows dense ml compile")
+    add("groups", nargs="*", metavar="GROUP", help="call elementwise rows dense ml loop compile")
     add("--only", default="", metavar="TEXT", help="workloads whose name contains it")
     add("--list", action="store_true", help="name the workloads with their sizes, run none")
     add("--size", type=int, metavar="N", help="in place of each workload's own size")

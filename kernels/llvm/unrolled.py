@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.dtypes import int64
-from .addressing import Scope
+from .addressing import BYTES_AHEAD, Scope
 from .form import LANES, WIDTH
 from .handler import Typed, llvm_type
-from .memory import I64, POINTER, shuffle
+from .memory import I64, POINTER, prefetch, shuffle
 from .states import State, StateEmitter
 
 __all__ = ["UnrolledEmitter"]
@@ -73,6 +73,7 @@ class UnrolledEmitter(StateEmitter):
         start = self.first_place(i.index, self.base_of(i), size, scope)
 
         def piece(elements: int, at: Any) -> Any:
+            prefetch(h, b.add(b.add(start, at), I64(BYTES_AHEAD)))
             place = b.inttoptr(b.add(start, at), POINTER)
             return b.load(place, typ=llvm_type(i.dtype, elements), align=size)
 
