@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..fusion.loops import Buffer
+from .events import LISTENERS, tell
 from .llvm.regions import TAPE_WORDS
 
 __all__ = ["Tapes"]
@@ -51,6 +52,8 @@ class Tapes:
         headers = self._headers(arena)
         for header in headers:
             if header[1]:
+                if LISTENERS:
+                    tell(allocations=1, allocated_bytes=int(header[1]))
                 self._free(int(header[0]))
         headers[...] = 0
 

@@ -116,3 +116,22 @@ def test_open_loops(checkpoint):
             np.testing.assert_allclose(float(a), float(b), rtol=1e-13)
     with pytest.raises(ValueError, match="'sqrt': the length is not known"):
         tg.jit(lambda x: tg.while_loop(lambda c: c < 1, lambda c: c + 1, x, checkpoint=100))(0.0)
+
+
+def test_tapes_grow_with_the_trips_taken():
+    def doubled(x, limit):
+        return tg.while_loop(
+            lambda c: c[0] < limit, lambda c: (c[0] + 1, tg.sin(c[1]) * 1.5), (0, x)
+        )[1]
+
+    gradient = tg.jit(tg.grad(lambda x, limit: tg.sum(doubled(x, limit))))
+    gradient(X, 1)
+    used = []
+    for trips in (1000, 2000, 4000):
+        with tg.counters() as counters:
+            gradient(X, trips)
+        used.append(counters.allocated_bytes)
+        assert counters.compilations == 0
+    # One carry a trip; the memory doubles when it is full.
+    for trips, nbytes in zip((1000, 2000, 4000), used, strict=True):
+        assert trips * X.nbytes <= nbytes < 2.5 * trips * X.nbytes
