@@ -15,6 +15,17 @@ from .engine.branches import cond, switch
 from .engine.callbacks import pure_callback
 from .engine.check_grads import check_grads, verify_ad
 from .engine.checkpoint import checkpoint, checkpoint_name, remat
+from .engine.collectives import (
+    all_gather,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
 from .engine.config import config
 from .engine.counters import counters
 from .engine.custom_jvp import custom_jvp
@@ -92,7 +103,10 @@ __all__ = [
     "TilegradError",
     "TracerError",
     "UnsupportedError",
+    "all_gather",
     "associative_scan",
+    "axis_index",
+    "axis_size",
     "bool_",
     "check_grads",
     "checkpoint",
@@ -135,6 +149,12 @@ __all__ = [
     "newaxis",
     "nn",
     "pi",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
     "pure_callback",
     "remat",
     "scan",

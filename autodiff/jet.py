@@ -1,29 +1,31 @@
 """Taylor mode: derivatives of a curve through the web, all orders in one sweep.
 
-A value ``x`` that moves along a curve ``x(t)`` has the *series* ``x, x', x'', ...`` at ``t = 0``. No
-op has a rule of its own for that. Where ``z = f(x)`` has the tangent ``z' = T(x, z, x')``, as the jvp
-rule of ``f`` says, order ``k + 1`` of ``z`` is order ``k`` of ``T``, and the order ``k`` of ``T`` asks
-for the orders up to ``k`` of ``x'`` (which is the series of ``x``, one further) and of ``z``: what is
+A value ``x`` that moves along a curve ``x(t)`` has the *series* ``x, x', x'', ...`` at ``t = 0``.
+No op has a rule of its own for that. Where ``z = f(x)`` has the tangent ``z' = T(x, z, x')``, as
+the jvp rule of ``f`` says, order ``k + 1`` of ``z`` is order ``k`` of ``T``, and the order ``k`` of
+``T`` asks for the orders up to ``k`` of ``x'`` (which is the series of ``x``, one further) and of
+``z``: what is
 there already. For ``z = exp(x)``, where ``T = x' z``, that is the classical recursion ::
 
     z^(k+1) = sum_j C(k, j) x^(j+1) z^(k-j)
 
-and so it is for ``log``, ``sqrt``, ``tanh``, ``sin`` beside ``cos``, and powers (Griewank and Walther,
-Evaluating Derivatives, 2008, section 13.2 and table 13.2; ours are derivatives, not Taylor
+and so it is for ``log``, ``sqrt``, ``tanh``, ``sin`` beside ``cos``, and powers (Griewank and
+Walther, Evaluating Derivatives, 2008, section 13.2 and table 13.2; ours are derivatives, not Taylor
 coefficients, so the sums have binomials and nothing is divided by factorials). The recursion ends
 at ops that are linear, at products and at quotients, whose series are written out in
-:mod:`.jet_rules`. Nodes that tangents have in common, as ``sin(x)`` is in the tangent of ``cos(x)``,
-are one node: that closes the recursions.
+:mod:`.jet_rules`. Nodes that tangents have in common, as ``sin(x)`` is in the tangent of
+``cos(x)``, are one node: that closes the recursions.
 
-Cost for order ``K``: an op that is linear costs ``K`` times its own, a product ``K^2 / 2``, a function
-whose tangent is made of itself and products likewise. Where each tangent brings a new function
-(``pow``, ``lgamma``), or the op has no closed recursion (``prod``, ``cumprod``), it is of the order
-``K^3``. Nested forward mode costs ``2^K``.
+Cost for order ``K``: an op that is linear costs ``K`` times its own, a product ``K^2 / 2``, a
+function whose tangent is made of itself and products likewise. Where each tangent brings a new
+function (``pow``, ``lgamma``), or the op has no closed recursion (``prod``, ``cumprod``), it is of
+the order ``K^3``. Nested forward mode costs ``2^K``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ..ir.collector import no_collection
 from ..ir.errors import UnsupportedError
@@ -110,10 +112,10 @@ class Jets:
         """A node whose results move as they are told."""
         self._enter(node, True, False)
         many = [s or [] for s in series]
-        rows = [node.outputs]
+        rows: list[Coefficients] = [node.outputs]
         for k in range(self.order):
-            rows.append(tuple([s[k] if k < len(s) else None for s in many]))  # type: ignore[arg-type]
-        self._found[node] = list(rows)
+            rows.append(tuple([s[k] if k < len(s) else None for s in many]))
+        self._found[node] = rows
         self._roots.update(dict.fromkeys(node.outputs))
 
     def add(self, node: Node, given: Sequence[Series | None] | None = None) -> None:
@@ -276,7 +278,7 @@ class Jets:
         dots = [self.rate(x) if self._has_rate(x) else None for x in node.inputs]
         if all(t is None for t in dots):
             return (None,) * len(node.types)
-        rule = TANGENTS.get(op, op.jvp)
+        rule: Callable[..., Any] = TANGENTS.get(op, op.jvp)
         result = rule(node, dots)
         return result if type(result) is tuple else (result,)
 
@@ -332,5 +334,3 @@ def _key(node: Node) -> object | None:
     if op.name == "hold":
         return None
     return op, node.inputs, node.params
-
-

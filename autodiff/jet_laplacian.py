@@ -1,6 +1,7 @@
 """The forward Laplacian: first derivatives along all directions, second ones as their sum.
 
-For ``z = f(x)`` of a value ``x`` that moves along ``n`` lines at once, with first derivatives ``x_i``
+For ``z = f(x)`` of a value ``x`` that moves along ``n`` lines at once, with first derivatives
+``x_i``
 and the sum ``L(x)`` of the second ones ::
 
     z_i = f'(x) x_i          L(z) = f'(x) L(x) + sum_i f''(x)[x_i, x_i]
@@ -25,7 +26,8 @@ from ..ir.ops.reductions import sum_
 from ..ir.ops.regions import strong
 from ..ir.ops.shape import moveaxis, reshape
 from ..ir.ops.slicing import pad
-from .batching import Batched, batch
+from .batching import batch
+from .custom import at_axis
 from .jet import Jets, jet
 
 __all__ = ["laplacian"]
@@ -52,7 +54,7 @@ def laplacian(outputs: Sequence[Value], inputs: Sequence[Value]) -> list[Value |
     if not _goes_by_node(order, inputs):
         return _one_by_one(outputs, inputs, directions, size)
     units = frozenset(inputs) if len(inputs) == 1 else frozenset()
-    first: dict[Value, Batched] = {x: (d, 0) for x, d in directions.items()}
+    first = {x: (d, 0) for x, d in directions.items()}
     second: dict[Value, Value] = {}
     for node in order:
         moving = [x for x in dict.fromkeys(node.inputs) if x in first]
@@ -64,7 +66,7 @@ def laplacian(outputs: Sequence[Value], inputs: Sequence[Value]) -> list[Value |
 def _through(
     node: Node,
     moving: Sequence[Value],
-    first: dict[Value, Batched],
+    first: dict[Value, tuple[Value, int]],
     second: dict[Value, Value],
     size: int,
     units: frozenset[Value],
@@ -81,11 +83,13 @@ def _through(
             {along[x] for x in moving if x in units},
         )
     )
-    sums = {x: [second[x]] for x in moving if x in second}
-    carried = _series(node, sums, 1) if sums else [[None] for _ in rows]
+    sums: dict[Value, list[Value | None]] = {x: [second[x]] for x in moving if x in second}
+    still: list[list[Value | None]] = [[None] for _ in rows]
+    carried = _series(node, sums, 1) if sums else still
     for y, (slope, curvature), (rest,) in zip(node.outputs, rows, carried, strict=True):
         if slope is not None:
-            first[y] = next(batched)
+            value, axis = next(batched)
+            first[y] = (at_axis(value, axis, 0, size), 0) if axis is None else (value, axis)
         total = rest
         if curvature is not None:
             value, axis = next(batched)
@@ -96,7 +100,7 @@ def _through(
 
 
 def _series(
-    node: Node, series: dict[Value, list[Value | None]] | dict[Value, list[Value]], order: int
+    node: Node, series: dict[Value, list[Value | None]], order: int
 ) -> list[list[Value | None]]:
     """Orders 1 to ``order`` of the results of one node."""
     jets = Jets(order)
@@ -156,5 +160,3 @@ def _one_by_one(
         value, axis = next(batched)
         result.append(value * size if axis is None else sum_(moveaxis(value, axis, 0), 0))
     return result
-
-

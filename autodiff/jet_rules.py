@@ -118,11 +118,11 @@ SERIES: dict[Op, Rule] = {
 PRODUCTS = frozenset({MUL, SCALE, DOT})
 
 
-def _by_squaring(node: Node) -> list[Value]:
+def _by_squaring(node: Node) -> list[Value | None]:
     """``x**n`` as products: a tangent would bring ``x**(n - 1)``, whose tangent ``x**(n - 2)``."""
     (x,), n = node.inputs, node.param("n")
     if n < 2:
-        return [x if n else node.out]
+        return [x if n else None]
     result: Value | None = None
     while True:
         if n & 1:
@@ -134,15 +134,15 @@ def _by_squaring(node: Node) -> list[Value]:
         x = mul(x, x)
 
 
-def _inlined(node: Node) -> Sequence[Value]:
+def _inlined(node: Node) -> Sequence[Value | None]:
     """The body in the open: what it saves is a matter of reverse mode."""
     body = node.param("body")
     inputs = [x.out for x in body.inputs]
     return substitute(body.outputs, dict(zip(inputs, node.inputs, strict=True)))
 
 
-# Ops that are taken for a program of other ops with the same results.
-EQUAL: dict[Op, Callable[[Node], Sequence[Value]]] = {
+# Ops that are taken for a program of other ops with the same results; None: a constant.
+EQUAL: dict[Op, Callable[[Node], Sequence[Value | None]]] = {
     INTEGER_POWER: _by_squaring,
     CHECKPOINT: _inlined,
 }
@@ -156,4 +156,4 @@ def _logistic_tangent(node: Node, tangents: Sequence[Value | None]) -> Value | N
 
 
 # Tangents that close a recursion which the op's jvp rule leaves open.
-TANGENTS: dict[Op, Callable[..., "Value | None"]] = {LOGISTIC: _logistic_tangent}
+TANGENTS: dict[Op, Callable[..., Value | None]] = {LOGISTIC: _logistic_tangent}

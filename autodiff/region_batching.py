@@ -24,6 +24,7 @@ from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .batching import batch
 from .region_effects import guarded, has_effects
+from .region_lanes import loop_with_carried, risky_constants, while_with_carried
 
 __all__ = ["batched_region"]
 
@@ -101,6 +102,15 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
     at, end = first + consts, first + consts + carries
     laned = loop.count is not None and (bool(loop.lanes) or axes[0] is not None)
     mapped = _is_mapped(axes[first:])
+    if laned and not loop.lanes:
+        moved = risky_constants(loop.body, mapped[:consts])
+        if moved:
+            wider, order = loop_with_carried(loop, moved)
+            places = [0, *[1 + k for k in order]]
+            found = _loop(
+                wider.node(), [operands[k] for k in places], [axes[k] for k in places], size
+            )
+            return [*found[:carries], *found[carries + len(moved) :]]
     if laned:
         own = carries - loop.shared
         mapped[consts : consts + own] = [True] * own
@@ -158,6 +168,12 @@ def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resu
             break
         mapped[at:] = after
         laned = laned or cond.mapped[0]
+    moved = risky_constants(loop.body, mapped[tested:at]) if laned and not loop.lanes else []
+    if moved:
+        wider, order = while_with_carried(loop, moved)
+        places = [*range(tested), *[tested + k for k in order]]
+        found = _while(wider.node(), [operands[k] for k in places], [axes[k] for k in places], size)
+        return [*found[:carries], *found[carries + len(moved) :]]
     carried = mapped[at:]
     records = [laned or on for on in body.mapped[carries:]]
     outputs = [body.output(k, on, size) for k, on in enumerate([*carried, *records])]

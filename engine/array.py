@@ -282,7 +282,7 @@ class Array(Operators, NumPyProtocols):
         return self
 
     def __deepcopy__(self, memo: Any) -> Array:
-        return self
+        return wrap(self._value)  # outlives a donation of this one
 
     def __reduce__(self) -> Any:
         return _restore, (self._look("pickling"), self._type.weak)

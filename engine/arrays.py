@@ -42,6 +42,7 @@ def asarray(
     copy : bool, optional
         NumPy data is copied in any case, so that later writes to it do not show; ``copy=False``
         takes a C-contiguous array as it is (and leaves it to the caller not to write to it).
+        ``copy=True`` of an Array is one that outlives its donation; elements are not copied.
 
     Returns
     -------
@@ -65,7 +66,9 @@ def asarray(
         )
     if type(obj) is Array:
         if dtype is None or (as_dtype(dtype) is obj.dtype and not obj._type.weak):
-            return obj if not obj._type.weak else wrap(convert(obj._value, obj.dtype))
+            if obj._type.weak:
+                return wrap(convert(obj._value, obj.dtype))
+            return wrap(obj._value) if copy else obj
         return wrap(convert(obj._value, dtype))
     if isinstance(obj, (list, tuple)) and _has_array(obj):
         value = as_value(_stacked(obj))

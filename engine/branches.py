@@ -124,6 +124,8 @@ def _branches(
     title: str, index: Value, functions: Sequence[Callable[..., Any]], given: Leaves
 ) -> Any:
     """The node of a branch for each function."""
+    # Looked up first: a branch may write arrays of its own to what it reads.
+    known = [*given.values, *[x._value for x in arrays_read_by(functions)]]
     regions = [
         trace_region(
             title,
@@ -139,12 +141,11 @@ def _branches(
     for region in regions[1:]:
         what = f"what {name_of(region.fun)} returns to be like the result of {name_of(first.fun)}:"
         check_like(title, what + " a value", first.out, region.out)
-    frontier = [*given.values, *[x._value for x in arrays_read_by(functions)]]
     # If one of them has effects, each gives a token besides.
     noisy = any(r.effects for r in regions)
     tokens = [[one_token(r.effects, constant(True))] if noisy else [] for r in regions]
     closed = [
-        close_regions(r.inputs, [*r.out.values, *token], frontier, "branch")
+        close_regions(r.inputs, [*r.out.values, *token], known, "branch", stays=lambda node: True)
         for r, token in zip(regions, tokens, strict=True)
     ]
     outer = list(dict.fromkeys([*given.values, *[x for _, more in closed for x in more]]))

@@ -31,7 +31,8 @@ from .tree import map as map_tree
 from .tree import show
 
 __all__ = [
-    *("Point", "grad", "require_floating", "run_at_point", "stop_gradient", "value_and_grad"),
+    *("Point", "grad", "require_floating", "run_at_point", "scalar_result", "stop_gradient"),
+    "value_and_grad",
 ]
 
 
@@ -93,7 +94,7 @@ def run_at_point(
     return Point(title, inputs, out, isinstance(argnums, int))
 
 
-def _scalar_result(point: Point, holomorphic: bool) -> Value:
+def scalar_result(point: Point, holomorphic: bool) -> Value:
     """The one result of a function to take the gradient of."""
     title, out = point.title, point.out
     if out.spec is not None:
@@ -156,7 +157,7 @@ def value_and_grad(
     @wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         point = run_at_point("grad", fun, args, kwargs, argnums, has_aux, holomorphic, allow_int)
-        value = _scalar_result(point, holomorphic)
+        value = scalar_result(point, holomorphic)
         moving = point.inputs.moving
         seed = filled((), 1, value.dtype)
         found = reverse.vjp([value], moving)([seed])

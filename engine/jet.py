@@ -68,10 +68,10 @@ def jet(
     Notes
     -----
     Names and meaning are those of ``jax.experimental.jet``. Order ``K`` costs a linear operation
-    ``K`` times its own, a product ``K**2 / 2``, other functions between ``K**2`` and ``K**3``; nested
-    ``jvp`` costs ``2**K``. Every operation that has a ``jvp`` rule takes part, loops and branches and
-    functions with rules of the user's too. Conventions at kinks and poles are those of ``jvp``.
-    Source: Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
+    ``K`` times its own, a product ``K**2 / 2``, other functions between ``K**2`` and ``K**3``;
+    nested ``jvp`` costs ``2**K``. Every operation that has a ``jvp`` rule takes part, loops and
+    branches and functions with rules of the user's too. Conventions at kinks and poles are those of
+    ``jvp``. Source: Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def laplacian(
     Monte Carlo with forward Laplacian, 2023, arXiv:2307.08214): value, the ``n`` first derivatives
     and one Laplacian go through the function together, ``L(f(x)) = f'(x) L(x) + sum_i f''(x)[x_i,
     x_i]``. ``n`` elements cost about ``n + 2`` times the function where its linear operations
-    dominate; the Hessian by :func:`hessian` costs about four times as much.
+    dominate; the Hessian by :func:`hessian` costs about twice as much.
 
     Examples
     --------

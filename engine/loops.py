@@ -13,19 +13,19 @@ import numpy as np
 
 from ..ir.dtypes import int64
 from ..ir.errors import ConvergenceError, DTypeError, ShapeError
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Graph, Value
 from ..ir.location import at_user_line
-from ..ir.ops import and_, maximum, sub
-from ..ir.ops.leaves import constant, input_node
+from ..ir.ops import lt, sub, where
+from ..ir.ops.leaves import input_node
 from ..ir.ops.operands import convert
 from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
 from ..ir.types import TensorType
 from .array import Array, wrap
 from .config import config
-from .effects import one_token, perform
+from .loop_bodies import Body, after_step, pair_of
 from .marking import name_of
 from .namespace import concatenate, stack
-from .regions import Leaves, as_leaves, check_like, close_regions, is_traced, trace_region
+from .regions import Leaves, as_leaves, close_regions, is_traced, trace_region
 from .signature import lift_leaf, type_of
 from .tree import map as map_tree
 from .vmap import vmap
@@ -33,8 +33,6 @@ from .vmap import vmap
 __all__ = ["fori_loop", "map_", "scan", "while_loop"]
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
-
-_INDEX = TensorType((), int64)
 
 
 def scan(
@@ -106,9 +104,9 @@ def scan(
     slices = [TensorType(x.shape[1:], x.dtype) for x in sequences.values]
 
     def step(index: Array, carry: Any, slices: Sequence[Value]) -> tuple[Any, Any]:
-        return _pair(title, f(carry, sequences.tree(slices)))
+        return pair_of(title, f(carry, sequences.tree(slices)))
 
-    body = _Body("scan", f, start, step, slices, sequences.names)
+    body = Body("scan", f, start, step, slices, sequences.names, runs=steps > 0)
     loop = Loop(
         body.graph,
         tuple(body.captured),
@@ -163,21 +161,22 @@ def fori_loop(
     if not is_traced([*start.values, *bounds]):
         first, last = [wrap(x).item() for x in bounds]
         for i in range(first, last):
-            start = _after(title, start, body_fun(i, start.tree()))
+            start = after_step(title, start, body_fun(i, start.tree()))
         return start.tree()
     known = all(isinstance(x, int | np.integer) for x in (lower, upper))
+    length = max(int(upper) - int(lower), 0) if known else None
 
     def step(index: Array, carry: Any, slices: Sequence[Value]) -> tuple[Any, Any]:
         return body_fun(index + wrap(bounds[0]), carry), None
 
-    body = _Body("fori_loop", body_fun, start, step)
+    body = Body("fori_loop", body_fun, start, step, runs=bool(length), outside=bounds)
     loop = Loop(
         body.graph,
         tuple(body.captured),
         body.init,
         (),
-        max(int(upper) - int(lower), 0) if known else None,
-        None if known else maximum(sub(bounds[1], bounds[0]), 0),
+        length,
+        None if known else _trips(*bounds),
         checkpoint=_checkpoint("fori_loop", checkpoint, known),
     )
     return body.results(loop.node())[0]
@@ -242,14 +241,14 @@ def while_loop(
         while bool(wrap(_condition(cond_fun, start.tree()))):
             if steps == max_steps:
                 raise at_user_line(ConvergenceError(OUT_OF_STEPS.format(limit=max_steps)))
-            start = _after(title, start, body_fun(start.tree()))
+            start = after_step(title, start, body_fun(start.tree()))
             steps += 1
         return start.tree()
 
     def step(index: Array, carry: Any, slices: Sequence[Value]) -> tuple[Any, Any]:
         return body_fun(carry), None
 
-    body = _Body("while_loop", body_fun, start, step)
+    body = Body("while_loop", body_fun, start, step)
     tested = trace_region(
         "while_loop",
         cond_fun,
@@ -299,97 +298,7 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     return map_tree(lambda *parts: concatenate(parts), *results)
 
 
-# ------------------------------------------------------------------------------------- bodies
-
-
-class _Body:
-    """The body of a loop, traced: ``step(index, carry, slices) -> (carry, y)``.
-
-    Attributes
-    ----------
-    graph : Graph
-        Of (index, captured values, carry, slices), as the nodes of loops want it.
-    captured : list of Value
-    out : Leaves
-        The pair that the step returned.
-    init : tuple of Value
-        The carry to begin with, with a token if the body has effects.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        fun: Callable[..., Any],
-        start: Leaves,
-        step: Callable[[Array, Any, Sequence[Value]], tuple[Any, Any]],
-        slices: Sequence[TensorType] = (),
-        names: Sequence[str] = (),
-    ) -> None:
-        count = len(start.values)
-
-        def call(arrays: list[Array]) -> Any:
-            values = [x._value for x in arrays[1:]]
-            return step(arrays[0], start.tree(values[:count]), values[count:])
-
-        while True:  # until the carry comes out as it goes in
-            types = [_INDEX, *start.types, *slices]
-            region = trace_region(title, fun, types, ["i", *start.names, *names], call)
-            carry = Leaves(region.out.spec[2][0], start.names, region.out.values[:count])
-            if not (carry.spec == start.spec and _adopt(start, carry)):
-                break
-        check_like(f"{title}({name_of(fun)})", "a carry", start, carry)
-        self.out, self.count = region.out, count
-        # Effects give a token, which is carried: it is alive as long as the loop is.
-        tokens = [one_token(region.effects, region.inputs[0])] if region.effects else []
-        graph, self.captured = close_regions(region.inputs, [*region.out.values, *tokens])
-        at = len(self.captured)  # these come first; the index belongs in front of them
-        end = at + 1 + count
-        token = [input_node(x.type, "token") for x in tokens]
-        inputs = (graph.inputs[at], *graph.inputs[:at], *graph.inputs[at + 1 : end], *token)
-        outputs = list(graph.outputs)
-        if tokens:
-            outputs.insert(count, and_(token[0].out, outputs.pop()))
-        self.graph = Graph((*inputs, *graph.inputs[end:]), tuple(outputs), graph.name)
-        self.init = (*start.values, *[constant(True) for _ in tokens])
-
-    def results(self, node: Node) -> Any:
-        """The pair of the last carry and the records; its effects are noted."""
-        values = list(node.outputs)
-        if len(self.init) > self.count:
-            perform(values.pop(self.count))
-        return self.out.tree(values)
-
-
-def _adopt(start: Leaves, out: Leaves) -> bool:
-    """Give Python numbers among the first values the dtype of the carry; whether there were any."""
-    changed = False
-    for k, (a, b) in enumerate(zip(start.values, out.values, strict=False)):
-        if a.type.weak:
-            fits = b.dtype.is_inexact or (a.dtype.is_integer and b.dtype.is_integer)
-            start.values[k] = convert(a, b.dtype if fits else a.dtype)
-            changed = True
-    return changed
-
-
-def _after(title: str, before: Leaves, carry: Any) -> Leaves:
-    """The carry after a step in Python, checked against the one before."""
-    after = as_leaves(carry, "init")
-    after.names = before.names
-    if before.spec == after.spec:
-        _adopt(before, after)
-    check_like(title, "a carry", before, after)
-    return after
-
-
-def _pair(title: str, result: Any) -> tuple[Any, Any]:
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise at_user_line(
-            TypeError(
-                f"{title}: expected the function to return a pair (carry, y), got "
-                f"{type(result).__name__}"
-            )
-        )
-    return result
+# ------------------------------------------------------------------------------------- operands
 
 
 def _condition(cond_fun: Callable[[Any], Any], carry: Any) -> Value:
@@ -401,6 +310,11 @@ def _condition(cond_fun: Callable[[Any], Any], carry: Any) -> Value:
         kind = DTypeError if not t.shape else ShapeError
         raise at_user_line(kind(f"{title}: expected it to return bool[], got {t}"))
     return lift_leaf(found)
+
+
+def _trips(lower: Value, upper: Value) -> Value:
+    """``upper - lower``, none if that is negative (and the difference may overflow)."""
+    return where(lt(lower, upper), sub(upper, lower), 0)
 
 
 def _bound(title: str, name: str, x: Any) -> Value:
@@ -456,8 +370,8 @@ def _scan_in_python(
     arrays = [wrap(x) for x in sequences.values]
     records = []
     for i in reversed(range(steps)) if reverse else range(steps):
-        carry, y = _pair(title, f(start.tree(), sequences.tree([a[i]._value for a in arrays])))
-        start = _after(title, start, carry)
+        carry, y = pair_of(title, f(start.tree(), sequences.tree([a[i]._value for a in arrays])))
+        start = after_step(title, start, carry)
         records.append(y)
     if reverse:
         records.reverse()

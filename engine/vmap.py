@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any
 
 from ..autodiff.batching import batch
+from ..ir.dtypes import int64
 from ..ir.errors import ShapeError
 from ..ir.graph import Value
 from ..ir.location import at_user_line
+from ..ir.ops.leaves import iota
 from ..ir.ops.operands import convert
 from ..ir.ops.shape import axis_index, broadcast, moveaxis
 from ..ir.types import TensorType
 from .array import wrap
+from .chunks import check_batch_size, in_chunks
+from .collectives import named_axis
 from .effects import living, perform_again
 from .marking import argument_names, name_of
 from .signature import lift_leaf, type_of
@@ -25,7 +30,13 @@ __all__ = ["vmap"]
 
 
 def vmap(
-    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    *,
+    batch_size: int | None = None,
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, as one program.
 
@@ -38,8 +49,14 @@ def vmap(
         gets the whole. Keyword arguments are mapped over axis 0.
     out_axes : int, None, or pytree prefix of the result
         Where the mapped axis goes in the results; None: the result does not depend on the example.
+    axis_name : hashable, optional
+        A name for the axis, by which ``fun`` may ask for what other examples hold: ``tg.psum``,
+        ``pmean``, ``pmax``, ``pmin``, ``all_gather``, ``ppermute``, ``axis_index``.
     axis_size : int, optional
         Needed only where no argument is mapped.
+    batch_size : int, optional
+        So many examples at once, one chunk after the other: bounds the memory for what lies between
+        arguments and results.
 
     Returns
     -------
@@ -50,7 +67,8 @@ def vmap(
     ShapeError
         When called: sizes that differ; IndexError: an axis that is not there.
     ValueError
-        A prefix that does not fit; ``out_axes=None`` for a result that depends on the example.
+        A prefix that does not fit; ``out_axes=None`` for a result that depends on the example, or
+        with ``batch_size``; ``axis_name`` and ``batch_size`` together.
 
     Notes
     -----
@@ -78,11 +96,16 @@ def vmap(
             for x, axis, name in zip(leaves, axes, names, strict=True)
         ]
         size = _common_size(title, leaves, axes, names, axis_size)
+        if batch_size is not None:
+            chunk = check_batch_size(title, batch_size, axis_name is not None)
+            if chunk < size and any(axis is not None for axis in axes):
+                return in_chunks(title, fun, spec, leaves, axes, out_axes, chunk)
         trace = Trace(title)
         with tracing(trace):
             stand_ins, places = _stand_ins(leaves, axes, names, trace)
             inner_args, inner_kwargs = put_together(spec, iter(stand_ins))
-            result = fun(*inner_args, **inner_kwargs)
+            with _named(axis_name, size, places, trace):
+                result = fun(*inner_args, **inner_kwargs)
             out_leaves: list[Any] = []
             out_spec = take_apart(result, out_leaves)
             out_names = paths(out_spec, "the result")
@@ -102,6 +125,17 @@ def vmap(
         return put_together(out_spec, iter(arrays))
 
     return mapped
+
+
+def _named(
+    name: Any, size: int, places: dict[Value, tuple[Value, int]], trace: Trace
+) -> AbstractContextManager[None]:
+    """Bind the name of the axis, if it has one."""
+    if name is None:
+        return nullcontext()
+    index = placeholder(TensorType((), int64), f"index along {name}", trace)
+    places[index] = (iota((size,)), 0)
+    return named_axis(name, index, size)
 
 
 def _names(fun: Callable[..., Any], spec: Any) -> list[str]:

@@ -139,7 +139,7 @@ def _dynamic_update_slice(v: Values, node: Node, xs: Sequence[Operand]) -> Opera
         raise Refusal("a window of the lanes")
     old, new = (v.tensor(x, axis).ids for x in xs[:2])
     checked_size(old)
-    inside = np.full(old.shape, -1, np.int64)
+    inside: dict[int, list[int]] = {}  # by axis, for each position: whether the window covers it
     for d, (n, size) in enumerate(zip(extents, sizes, strict=True)):
         if n == size:
             continue
@@ -151,22 +151,14 @@ def _dynamic_update_slice(v: Values, node: Node, xs: Sequence[Operand]) -> Opera
             source = np.clip(np.arange(n) - k, 0, max(size - 1, 0))
             shifted.append(np.take(new, source, own) if size else old)
         new = choose(w, place, shifted)
-        for k in range(n):
-            position = w.integer(k)
-            fits = w.op(
-                "and",
-                w.op("le", place, position),
-                w.op("lt", position, w.op("add", place, w.integer(size))),
-            )
-            at = tuple(k if a == own else slice(None) for a in range(old.ndim))
-            inside[at] = (
-                [_both(w, int(g), fits) for g in inside[at].reshape(-1)]
-                if old.ndim > 1
-                else _both(w, int(inside[at]), fits)
-            )
+        end = w.op("add", place, w.integer(size))
+        positions = [w.integer(k) for k in range(n)]
+        inside[own] = [w.op("and", w.op("le", place, k), w.op("lt", k, end)) for k in positions]
     out = np.empty(old.shape, np.int64)
     for index in np.ndindex(*out.shape):
-        guard = int(inside[index])
+        guard = -1
+        for own, fits in inside.items():
+            guard = _both(w, guard, fits[index[own]])
         pair = int(new[index]), int(old[index])
         out[index] = pair[0] if guard < 0 else w.select(guard, *pair)
     return Tensor(out, axis)

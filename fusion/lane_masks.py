@@ -8,9 +8,9 @@ count: the largest. Its body computes all lanes and keeps the old carry where a 
 
 A finished lane would be computed from a carry that its own condition has ruled out: an index out of
 bounds, a division by zero, a loop inside that never ends. Where a body can go wrong in such a way,
-finished lanes compute the first active lane over again. That covers carries and slices; a constant
-of the body that begins with the axes of lanes cannot be told from one that does not, so a
-finished lane still meets its own.
+finished lanes compute the first active lane over again. That covers carries and slices. A constant
+of the body that begins with the axes of lanes cannot be told from one that does not: those that
+matter here come as carries (autodiff/region_lanes.py).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..ir.ops.leaves import constant, input_node
 from ..ir.ops.logic import and_
 from ..ir.ops.operands import convert
 from ..ir.ops.reductions import any_
-from ..ir.ops.regions import Loop, While, strong
+from ..ir.ops.regions import Loop, While, may_fail, strong
 from ..ir.ops.selection import where
 from ..ir.ops.shape import BROADCAST, reshape
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 
-__all__ = ["can_go_wrong", "without_lanes"]
+__all__ = ["without_lanes"]
 
 Values = Sequence[Value]
 
@@ -48,23 +48,6 @@ def without_lanes(node: Node) -> Graph:
     else:
         outputs = _while(While.of(on_inputs))
     return Graph(inputs, tuple(outputs), node.op.name)
-
-
-def can_go_wrong(graph: Graph) -> bool:
-    """Whether a program can fail or run without end, for some operands."""
-    for node in graph.nodes():
-        params = dict(node.params)
-        if node.op.name in ("while", "pure_callback", "effect"):
-            return True
-        if params.get("mode") == "raise" or params.get("check"):
-            return True
-        if node.op.check is not None and node.types[0].dtype.is_integer:
-            return True
-        inside = [p for p in params.values() if isinstance(p, Graph)]
-        inside += params.get("branches", ())
-        if any(map(can_go_wrong, inside)):
-            return True
-    return False
 
 
 def _inline(graph: Graph, arguments: Values) -> tuple[Value, ...]:
@@ -123,7 +106,7 @@ def _loop(loop: Loop) -> tuple[Value, ...]:
         values[fixed + carries :],
     )
     given, rows = list(carry), list(slices)
-    if can_go_wrong(loop.body) and active.size:
+    if may_fail(loop.body) and active.size:
         given[:own] = _safe(active, carry[:own])
         rows = [_safe(active, [x])[0] if x.shape[: len(lanes)] == lanes else x for x in slices]
     found = _inline(loop.body, [number, *consts, *given, *rows])
@@ -148,7 +131,7 @@ def _while(loop: While) -> tuple[Value, ...]:
     last = tested + fixed
     runs, counts, *carry = values[last:]
     given = list(carry)
-    if can_go_wrong(loop.body) and runs.size:
+    if may_fail(loop.body) and runs.size:
         given = _safe(runs, carry)
     found = _inline(loop.body, [number, *values[tested:last], *given])
     new = _freeze(runs, found[: len(carry)], carry)

@@ -55,7 +55,7 @@ def _merged(w: Writer, ids: Numbers, outer: int, node: Node, accumulator: DType)
     result = node.types[0].dtype
     op = node.op if node.op.kind == "reduction" else OPS["any" if result.is_bool else "sum"]
     (thin,), _ = thinly([ids], range(outer))
-    rows = thin.reshape(-1, prod(thin.shape[outer:]))
+    rows = thin.reshape(prod(thin.shape[:outer]), prod(thin.shape[outer:]))  # -1 fails on empty
     if rows.shape[1] > BLOCK or rows.size > 4 * MOST_ELEMENTS:
         raise Refusal(f"a reduction of {rows.size} elements a lane")
     out = np.empty(rows.shape[0], np.int64)
@@ -76,6 +76,8 @@ def _cumulative(v: Values, node: Node, xs: Sequence[Operand]) -> Operand:
         raise Refusal("a recurrence over the lanes")
     own = behind(along, axis)
     shape = arrays[0].shape
+    if 0 in shape:
+        return Tensor(arrays[-1], axis)
     thin, _ = thinly(arrays, [d for d in range(len(shape)) if d != own])
     checked_size(thin[0])
     moved = [np.moveaxis(a, own, -1).reshape(-1, shape[own]) for a in thin]
@@ -162,7 +164,7 @@ def _chains(w: Writer, node: Node, left: Numbers, right: Numbers, outer: int) ->
     dtype, inner = node.types[0].dtype, prod(left.shape[outer:])
     if not dtype.is_floating or inner > LONGEST_CHAIN:
         raise Refusal("a matrix product of a library")
-    rows = [side.reshape(-1, inner) for side in (left, right)]
+    rows = [side.reshape(prod(left.shape[:outer]), inner) for side in (left, right)]
     out = np.empty(rows[0].shape[0], np.int64)
     for k, pairs in enumerate(zip(*rows, strict=True)):
         args = tuple(int(n) for pair in zip(*pairs, strict=True) for n in pair)

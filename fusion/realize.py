@@ -7,6 +7,7 @@ of the schedule.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 
@@ -293,19 +294,12 @@ def _by_size(
         for x, times in _repeated(node):
             if x not in result and x.size > 1 and times > 1 and work.get(x.node, 0) >= EXPENSIVE:
                 result.add(x, "expensive and repeated along an axis")
-    below = [inlined[n] for n in sources if n not in stored]
-    merged = _merged(below, place if moves else 0)
-    while len(merged) >= MOST_INLINED:
-        largest = max(
-            (v for v in node.inputs if v.node not in stored),
-            key=lambda v: len(inlined[v.node]),
-            default=None,
-        )
-        if largest is None or is_inlined_leaf(largest.node):
-            break
-        result.add(largest, f"more than {MOST_INLINED} operations in one expression")
-        below = [inlined[n] for n in sources if n not in stored]
-        merged = _merged(below, place if moves else 0)
+    merged = _merged([inlined[n] for n in sources if n not in stored])
+    if len(merged) >= MOST_INLINED:
+        _store_largest(node, sources, result, inlined)
+        merged = _merged([inlined[n] for n in sources if n not in stored])
+    if moves:  # read through a view, which gives new places
+        merged = frozenset([number ^ place for number in merged])
     total = 0
     for n in sources:
         if n not in stored:
@@ -318,9 +312,35 @@ def _by_size(
 _NOTHING: frozenset[int] = frozenset()
 
 
-def _merged(below: Sequence[frozenset[int]], moved: int) -> frozenset[int]:
-    """What is inlined in all operands; read through a view, which gives new places."""
+def _merged(below: Sequence[frozenset[int]]) -> frozenset[int]:
+    """What is inlined in all operands."""
     if not below:
         return _NOTHING
-    merged = below[0].union(*below[1:]) if len(below) > 1 else below[0]
-    return frozenset([number ^ moved for number in merged]) if moved else merged
+    return below[0].union(*below[1:]) if len(below) > 1 else below[0]
+
+
+def _store_largest(
+    node: Node,
+    sources: tuple[Node, ...],
+    result: Realization,
+    inlined: Mapping[Node, frozenset[int]],
+) -> None:
+    """Realize operands, the largest first, until the rest is small enough.
+
+    Counted, not merged anew for each one: a concatenation may have thousands of operands.
+    """
+    below = [n for n in sources if n not in result.nodes]
+    times = Counter(below)
+    left = Counter(number for n in below for number in inlined[n])
+    operands = [v for v in node.inputs if v.node in times]
+    for v in sorted(operands, key=lambda v: -len(inlined[v.node])):
+        if len(left) < MOST_INLINED or is_inlined_leaf(v.node):
+            return
+        count = times.pop(v.node, 0)
+        if not count:  # the same node again
+            continue
+        result.add(v, f"more than {MOST_INLINED} operations in one expression")
+        for number in inlined[v.node]:
+            left[number] -= count
+            if not left[number]:
+                del left[number]

@@ -29,7 +29,7 @@ _TRANSLATING = ("ir", "fusion", "kernels")  # sub-packages that decide about cod
 _ASIDE = ("NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_CACHE_DIR")  # do not change code
 
 
-def plan_key(functions: Sequence[Function], arrays: int) -> str | None:
+def plan_key(functions: Sequence[Function]) -> str | None:
     """Key of a plan's code; None if it may not be kept on disk.
 
     That is so where a program is not part of this package (an op registered by the user), for then
@@ -44,7 +44,7 @@ def plan_key(functions: Sequence[Function], arrays: int) -> str | None:
         if source is None:
             return None
         sources.add(source)
-    return _key([f"plan {arrays}", *texts, *sorted(sources)])
+    return _key(["plan", *texts, *sorted(sources)])
 
 
 def entry_key(name: str) -> str | None:

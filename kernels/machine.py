@@ -2,8 +2,8 @@
 
 ``compile_code`` makes ``@njit`` of ::
 
-    def plan(p0, p1, ...):
-        return kernel((p0, p1, ...))
+    def plan(p0, p1, ..., p6):
+        return kernel((p0, p1, ..., p6))
 
 where ``kernel`` is an intrinsic (:mod:`.target`) that emits the step functions and the driver
 through llvmlite, and beside them an entry that Python calls (:mod:`.llvm.entry`). Numba's own pass
@@ -83,20 +83,20 @@ class Code:
         return self._library
 
 
-def compile_code(functions: Sequence[Function], arrays: int) -> Code:
-    """Code for step functions over ``arrays`` arrays.
+def compile_code(functions: Sequence[Function]) -> Code:
+    """Code for step functions, over any number of arrays.
 
     Its ``call`` takes what :mod:`.llvm.driver` says, NumPy arrays themselves for their addresses.
     """
-    key = (arrays, *(f if isinstance(f, Product) else f.key for f in functions))
+    key = tuple([f if isinstance(f, Product) else f.key for f in functions])
     found = _CACHE.get(key)
     if found is None:
         with _LOCK:
             found = _CACHE.get(key)
             if found is None:
                 found = _CACHE[key] = _obtain(
-                    plan_key(functions, arrays),
-                    "oiioii" + "o" * arrays,
+                    plan_key(functions),
+                    "oiioii*",
                     lambda *emission: _emit(*emission, functions),
                 )
                 if LISTENERS:

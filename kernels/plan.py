@@ -103,7 +103,7 @@ class Plan:
         self.code: Code | None = None
         if self.functions or self.flat.has_regions:
             start = time.perf_counter()
-            self.code = compile_code(self.functions, len(self.array_of))
+            self.code = compile_code(self.functions)
             self.seconds["code"] = time.perf_counter() - start
             self.seconds.update(self.code.seconds)
         self._segments = self.flat.segments

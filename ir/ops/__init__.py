@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     arithmetic,
     checkpoint,
+    collectives,
     custom,
     host,
     leaves,
@@ -58,6 +59,7 @@ __all__ = [
     "OPS",
     "arithmetic",
     "checkpoint",
+    "collectives",
     "custom",
     "gap",
     "host",

@@ -9,7 +9,8 @@ order: there are no ops for derivatives only.
 **Lanes.** The count of a loop and the condition of a ``while`` may have a shape ``P``, as they get
 from ``vmap``. Each element of ``P`` is then a *lane* with a trip count of its own: every carry and
 every recorded value begins with the axes ``P``; the body runs until no lane is left, and a finished
-lane keeps the carry it had, bit for bit.
+lane keeps the carry it had, bit for bit. Where a body may fail, a finished lane is computed from
+the carry of the first lane that goes on: its own might divide by zero, or never end.
 
 The last ``shared`` carries of a loop belong to no lane: they are sums over lanes, have no axes
 ``P`` of their own and go on until the last lane is done.
@@ -44,6 +45,7 @@ __all__ = [
     "WHILE",
     "Loop",
     "While",
+    "deciding_inputs",
     "may_fail",
     "node_may_fail",
     "strong",
@@ -192,11 +194,14 @@ class While:
 
 
 def node_may_fail(node: Node) -> bool:
-    """Whether a node may report an error, run without end or call back, on operands that it is not
-    meant for: it divides integers, checks indices, factorizes, calls, or loops on a condition."""
-    if node.op is WHILE or node.op.kind in ("linalg", "host"):
-        return True
+    """Whether a node may report an error, run for ever or call back, on operands that it is not
+    meant for: it divides integers, checks indices, factorizes, calls, loops as long as a condition
+    holds or as a number says that is known at run time."""
     params = dict(node.params)
+    if node.op is WHILE or node.op.kind == "host" or (node.op is LOOP and params["length"] is None):
+        return True
+    if node.op.kind == "linalg":
+        return bool(params.get("check", True))
     if params.get("mode") == "raise" and not params.get("checked", False):
         return True
     if node.op.check is not None and any(x.dtype.is_integer for x in node.inputs):
@@ -207,6 +212,25 @@ def node_may_fail(node: Node) -> bool:
 def may_fail(graph: Graph) -> bool:
     """Whether a node of a program may fail, see :func:`node_may_fail`."""
     return any(node_may_fail(node) for node in graph.nodes())
+
+
+def deciding_inputs(graph: Graph) -> set[Node]:
+    """The inputs of a program on which it depends whether something in it fails."""
+    reached: set[Node] = set()
+    for node in reversed(graph.nodes()):
+        if node in reached:
+            reached.update([x.node for x in node.inputs])
+        elif node_may_fail(node):
+            reached.update([x.node for x in _deciding_operands(node)])
+    return reached.intersection(graph.inputs)
+
+
+def _deciding_operands(node: Node) -> Sequence[Value]:
+    if node.op.kind == "index":
+        return [x for x in node.inputs[1:] if x.dtype.is_integer]
+    if node.op is LOOP and not may_fail(node.param("body")):
+        return node.inputs[:1]
+    return node.inputs[:1] if node.op.kind == "linalg" else node.inputs
 
 
 def _graphs_of(node: Node) -> list[Graph]:
@@ -295,6 +319,14 @@ def _freeze(active: Array, new: Array, old: Array) -> Array:
     return np.where(active.reshape(active.shape + (1,) * (new.ndim - active.ndim)), new, old)
 
 
+def _donated(active: Array, values: Sequence[Array]) -> list[Array]:
+    """``values`` of lanes, where a lane has finished those of the first active one."""
+    if active.all():
+        return list(values)
+    first = tuple([k[0] for k in np.nonzero(active)])
+    return [_freeze(active, x, x[first]) for x in values]
+
+
 def _stack(records: Sequence[Array], t: TensorType) -> Array:
     if records:
         return np.stack(records)
@@ -318,11 +350,16 @@ def _loop_value(
     fixed, xs = rest[:consts], rest[consts + carries :]
     carry = rest[consts : consts + carries]
     trips = max(int(np.max(counts, initial=0)), 0)
+    risky = bool(counts.ndim) and may_fail(body)
     types = _output_types(body)[carries:]
     records: list[list[Array]] = [[None] * trips for _ in types]  # type: ignore[list-item]
     for i in reversed(range(trips)) if reverse else range(trips):
-        found = _run(body, [np.asarray(i, np.int64), *fixed, *carry, *[x[i] for x in xs]])
         active = np.asarray(i < counts)
+        given, slices = carry, [x[i] for x in xs]
+        if risky:
+            given = [*_donated(active, carry[: carries - shared]), *carry[carries - shared :]]
+            slices = _donated(active, slices)  # of tapes, which the lanes recorded
+        found = _run(body, [np.asarray(i, np.int64), *fixed, *given, *slices])
         frozen = [_freeze(active, a, b) for a, b in zip(found, carry, strict=False)]
         carry = [*frozen[: carries - shared], *found[carries - shared : carries]]
         for record, y in zip(records, found[carries:], strict=True):
@@ -390,11 +427,13 @@ def _while_value(
     records: list[list[Array]] = [[] for _ in types]
     (active,) = _run(cond, [*tested, *carry])
     counts = np.zeros(active.shape, np.int64)
+    risky = bool(active.ndim) and may_fail(body)
     i = 0
     while active.any():
         if i == limit:
             raise ConvergenceError(OUT_OF_STEPS.format(limit=limit))
-        found = _run(body, [np.asarray(i, np.int64), *fixed, *carry])
+        given = _donated(active, carry) if risky else carry
+        found = _run(body, [np.asarray(i, np.int64), *fixed, *given])
         carry = [_freeze(active, a, b) for a, b in zip(found, carry, strict=False)]
         for record, y in zip(records, found[carries:], strict=True):
             record.append(y)

@@ -7,10 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..graph import Graph, Node, Value, make_node, toposort
+from ..ops.fill import zeros_of
 from ..ops.leaves import CONSTANT, IOTA, input_node
 from ..ops.operands import convert
-from ..ops.regions import COND, LOOP, WHILE, Loop, While, node_may_fail, strong
+from ..ops.regions import (
+    COND,
+    LOOP,
+    WHILE,
+    Loop,
+    While,
+    deciding_inputs,
+    node_may_fail,
+    strong,
+)
 from ..rewrite import rebuild, rewrite_graph, substitute
+from ..types import GROWING
 
 __all__ = ["hoist_invariants", "optimize_bodies", "prune_regions", "substitute_results"]
 
@@ -122,16 +133,49 @@ def _needed_carries(body: Graph, first: int, carries: int, wanted: set[int]) -> 
         needed |= more
 
 
+def _fixed_carries(body: Graph, first: int, carries: int, lanes: Sequence[int]) -> set[int]:
+    """The carries that every step leaves as they are.
+
+    One of lanes stays a carry if a lane that has finished could fail on it, see
+    :mod:`...autodiff.region_lanes`.
+    """
+    found = {k for k in range(carries) if body.outputs[k] == body.inputs[first + k].out}
+    if not found or not lanes:
+        return found
+    risky = deciding_inputs(body)
+    return {k for k in found if body.inputs[first + k] not in risky}
+
+
 def _not_weak(x: Value) -> Value:
     return convert(x, x.dtype) if x.type.weak else x
+
+
+def _idle_plan(node: Node, first: int, carries: int, read: set[int]) -> _Plan:
+    """A loop that makes no trip: its initial carry, which begins at operand ``first``, and records
+    and counts of no elements."""
+
+    def plan(new: Node) -> dict[int, Value]:
+        return {
+            k: _not_weak(new.inputs[first + k]) if k < carries else zeros_of(new.types[k])
+            for k in read
+        }
+
+    return plan, [node.inputs[first + k] for k in sorted(read) if k < carries]
+
+
+def _is_idle(node: Node, length: int | None, lanes: Sequence[int], read: set[int]) -> bool:
+    """Whether a loop makes no trip, and nothing of it is read that grows with its trips."""
+    return (length == 0 or 0 in lanes) and all(node.types[k].shape[:1] != (GROWING,) for k in read)
 
 
 def _loop_plan(node: Node, read: set[int]) -> _Plan:
     loop = Loop.of(node)
     carries, outputs = len(loop.init), len(loop.body.outputs)
+    if _is_idle(node, loop.length, loop.lanes, read):
+        return _idle_plan(node, len(node.inputs) - carries - len(loop.xs), carries, read)
     at = 1 + len(loop.consts)
     inner = loop.body.inputs
-    fixed = {k for k in range(carries) if loop.body.outputs[k] == inner[at + k].out}
+    fixed = _fixed_carries(loop.body, at, carries, loop.lanes)
     needed = _needed_carries(loop.body, at, carries, read)
     kept = [k for k in range(outputs) if k in needed and k not in fixed]
     used = _uses(loop.body, kept)
@@ -181,11 +225,13 @@ def _loop_plan(node: Node, read: set[int]) -> _Plan:
 def _while_plan(node: Node, read: set[int]) -> _Plan:
     loop = While.of(node)
     carries = len(loop.init)
+    if _is_idle(node, None, loop.lanes, read):
+        return _idle_plan(node, len(node.inputs) - carries, carries, read)
     at = 1 + len(loop.body_consts)
     tested = len(loop.cond_consts)
     inner, conditions = loop.body.inputs, loop.cond.inputs
     asked = _uses(loop.cond, [0])
-    fixed = {k for k in range(carries) if loop.body.outputs[k] == inner[at + k].out}
+    fixed = _fixed_carries(loop.body, at, carries, loop.lanes)
     # Results: the carries, the count of trips, what was recorded.
     wanted = {k if k < carries else k - 1 for k in read if k != carries}
     wanted |= {k for k in range(carries) if conditions[tested + k] in asked}

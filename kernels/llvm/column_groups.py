@@ -19,7 +19,7 @@ from typing import Any
 
 from ...fusion.index import Index
 from .addressing import Scope
-from .form import LANES, WIDTH, has_far_rows
+from .form import LANES, WIDTH, has_aliased_rows
 from .handler import Typed
 from .memory import I64
 from .row_groups import TINY
@@ -40,8 +40,8 @@ class ColumnGroupEmitter(StateEmitter):
         """Whether columns may go in groups."""
         plain = not self.inner_stores and all(i.error < 0 for i in self.nest.tape)
         small = len(self.monoids) == 1 and self.work() <= TINY
-        near = not has_far_rows(self.nest)  # else wide rows one after the other are no slower
-        return self.form.short and near and plain and small and len(self.monoids[0].parts) == 1
+        apart = not has_aliased_rows(self.nest)  # else wide rows one after the other are faster
+        return self.form.short and apart and plain and small and len(self.monoids[0].parts) == 1
 
     def column_groups(self, scope: Scope, known: frozenset[int], across: int) -> None:
         """Reduce all columns that loop ``across`` goes through, and finish them."""

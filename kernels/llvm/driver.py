@@ -2,11 +2,12 @@
 
 ::
 
-    i64 plan(i64 table, i64 first, i64 last, i64 arena, i64 pool, i64 threads, i64 array_0, ...)
+    i64 plan(i64 table, i64 first, i64 last, i64 arena, i64 pool, i64 threads, i64 arrays)
 
-``table`` and the arrays are *addresses of NumPy array objects* (``id(array)``): the data pointer
-stands right behind the object header in every NumPy array (``PyArrayObject_fields`` of NumPy's C
-interface), and reading it here costs nothing, while asking for it from Python costs a microsecond.
+``table``, ``arena`` and the words at ``arrays`` are *addresses of NumPy array objects*
+(``id(array)``): the data pointer stands right behind the object header in every NumPy array
+(``PyArrayObject_fields`` of NumPy's C interface), and reading it here costs nothing, while asking
+for it from Python costs a microsecond.
 
 The table is a row of int64 numbers made for one set of extents and threads::
 
@@ -78,26 +79,26 @@ def emit_driver(
     functions : sequence of llvmlite.ir.Function
         The nest functions by number, of type ``SIGNATURE``.
     arguments : sequence of i64 values
-        table, first, last, arena, pool, threads, then the arrays.
+        table, first, last, arena, pool, threads, arrays.
     """
     b = builder
-    table_object, first, last, arena, pool, threads, *arrays = arguments
+    table_object, first, last, arena, pool, threads, given = arguments
     table = Words(b, data_pointer(b, table_object))
     count, steps = table[0], table[1]
-    # Addresses of the arrays of this call, then of all buffers: a buffer is an array or a place
-    # in the arena.
-    given = Words(b, b.alloca(I64, size=I64(max(len(arrays), 1))))
-    for k, array in enumerate(arrays):
-        given[k] = b.ptrtoint(data_pointer(b, array), I64)
+    # Addresses of all buffers: a buffer is an array of this call or a place in the arena.
+    arrays = Words(b, given)
     base = b.ptrtoint(data_pointer(b, arena), I64)
     buffers = Words(b, b.alloca(I64, size=b.add(count, I64(1))))
     context = Words(b, b.alloca(I64, size=I64(CONTEXT_WORDS)))
     buffers[0] = context.address(ERROR)
     with counted_loop(b, I64(0), count) as k:
         source = table[b.add(k, I64(HEADER))]
-        is_array = b.icmp_signed("<", source, I64(0))
-        slot = b.select(is_array, b.sub(I64(-1), source), I64(0))
-        buffers[b.add(k, I64(1))] = b.select(is_array, given[slot], b.add(base, source))
+        with b.if_else(b.icmp_signed("<", source, I64(0))) as (is_array, in_arena):
+            with is_array:
+                array = arrays[b.sub(I64(-1), source)]
+                buffers[b.add(k, I64(1))] = b.ptrtoint(data_pointer(b, array), I64)
+            with in_arena:
+                buffers[b.add(k, I64(1))] = b.add(base, source)
     run = _emit_run(module, functions)
     job = Words(b, b.alloca(I64, size=I64(JOB_WORDS)))
     job[0] = b.ptrtoint(buffers.pointer, I64)

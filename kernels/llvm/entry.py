@@ -4,8 +4,8 @@
 
     PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
-has the calling convention ``METH_FASTCALL`` of CPython. It reads its arguments, lets go of the
-interpreter lock, calls ``i64 run(i64, ...)`` and makes a Python integer of the result; ``NULL`` if
+has the calling convention ``METH_FASTCALL`` of CPython. It reads its arguments (the rest of them is
+read by ``run``, where they lie: code for every number of arrays), lets go of the interpreter lock, calls ``i64 run(i64, ...)`` and makes a Python integer of the result; ``NULL`` if
 ``run`` came back with a Python error set (see :mod:`.interrupt`). Because it is part of the object
 file, a plan found on disk is callable without numba.
 """
@@ -18,10 +18,11 @@ from llvmlite import ir
 
 from .memory import I32, I64, POINTER
 
-__all__ = ["INTEGER", "OBJECT", "c_function", "emit_entry"]
+__all__ = ["INTEGER", "OBJECT", "REST", "c_function", "emit_entry"]
 
-# Kinds of parameters. An object's address is passed on: `id(argument)`, at no cost.
-INTEGER, OBJECT = "i", "o"
+# Kinds of parameters. An object's address is passed on: `id(argument)`, at no cost. REST comes last
+# and stands for any number of objects: the address of a row of theirs.
+INTEGER, OBJECT, REST = "i", "o", "*"
 _VOID = ir.VoidType()
 
 
@@ -39,7 +40,9 @@ def emit_entry(module: Any, name: str, kinds: str, run: Any) -> None:
     function = ir.Function(module, signature, name)
     _, arguments, count = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    with b.if_then(b.icmp_signed("!=", count, I64(len(kinds))), likely=False):
+    fixed = kinds.removesuffix(REST)
+    wrong = "!=" if fixed == kinds else "<"
+    with b.if_then(b.icmp_signed(wrong, count, I64(len(fixed))), likely=False):
         b.call(c_function(module, "PyErr_BadArgument", I32), [])
         b.ret(POINTER(None))
     values = [_argument(b, arguments, k, kind) for k, kind in enumerate(kinds)]
@@ -53,7 +56,10 @@ def emit_entry(module: Any, name: str, kinds: str, run: Any) -> None:
 
 
 def _argument(b: Any, arguments: Any, k: int, kind: str) -> Any:
-    item = b.load(b.gep(arguments, [I64(k)], source_etype=POINTER), typ=POINTER)
+    place = b.gep(arguments, [I64(k)], source_etype=POINTER)
+    if kind == REST:
+        return b.ptrtoint(place, I64)
+    item = b.load(place, typ=POINTER)
     if kind == OBJECT:
         return b.ptrtoint(item, I64)
     return b.call(c_function(b.module, "PyLong_AsLongLong", I64, POINTER), [item])

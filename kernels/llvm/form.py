@@ -19,7 +19,16 @@ from ...fusion.split import BLOCK
 from ...ir.graph import Literal, Op
 
 __all__ = [
-    *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "has_far_rows", "is_baked"),
+    *(
+        "BLOCK",
+        "LANES",
+        "WIDTH",
+        "Form",
+        "crossing_loop",
+        "form_of",
+        "has_aliased_rows",
+        "is_baked",
+    ),
     *("literal_bits", "strategy_of"),
 ]
 
@@ -163,7 +172,7 @@ def form_of(nest: Nest) -> Form:
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
     if strategy == "columns":
-        lines.append(f"far{has_far_rows(nest)}")
+        lines.append(f"aliased{has_aliased_rows(nest)}")
     lines += [numbering.integer(n) for n in nest.extents]
     lines += [numbering.instruction(n, i) for n, i in enumerate(nest.tape)]
     lines += [f"{r.monoid} %{r.value} {r.accumulator} {r.dtype}" for r in nest.reductions]
@@ -222,15 +231,18 @@ def strategy_of(nest: Nest) -> tuple[str, int | None]:
     return ("columns", outer) if columns else ("rows", reduced)
 
 
-def has_far_rows(nest: Nest) -> bool:
-    """Whether an operand of a reduction has its elements pages apart in memory."""
+def has_aliased_rows(nest: Nest) -> bool:
+    """Whether an operand of a reduction has its elements a multiple of pages apart in memory.
+
+    They all want the same few places of the first-level cache.
+    """
     last = len(nest.extents) - 1
-    return any(
-        i.kind == "load"
-        and i.index is not None
-        and abs(i.index.coefficient(last) or 0) * i.dtype.itemsize >= PAGE
-        for i in nest.tape
-    )
+    for i in nest.tape:
+        if i.kind == "load" and i.index is not None:
+            pitch = (i.index.coefficient(last) or 0) * i.dtype.itemsize
+            if pitch and pitch % PAGE == 0:
+                return True
+    return False
 
 
 def _unrolled_loop(nest: Nest) -> int | None:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...fusion.index import Index
-from ...ir.dtypes import bool_, int64
-from .addressing import LANE_NUMBERS, Scope
+from ...ir.dtypes import bool_
+from .addressing import Scope
 from .form import LANES, WIDTH
 from .handler import Typed
 from .memory import I64, address, shuffle, store_row
@@ -30,10 +30,9 @@ from .states import State, StateEmitter
 __all__ = ["RowGroupEmitter"]
 
 ROWS = WIDTH  # of a group: their results fill a vector
-# Elements of 8 bytes in a row above which it runs alone: 1024x1024 come from the third-level cache
-# in 76 us, in groups in 85. Where elements are converted (float32) groups win there too.
-LONG = 512
-TINY = 12  # operations of a body that may stand sixteen times, and as often under masks
+SHORTEST = 32  # elements of a row, unless they are whole turns
+STAYS = 256 * 1024  # bytes of an operand in the caches
+TINY = 12  # operations of a body that may stand 24 times
 
 
 class RowGroupEmitter(StateEmitter):
@@ -46,21 +45,42 @@ class RowGroupEmitter(StateEmitter):
         fits = all(len(m.parts) == len(m.running) == 1 for m in self.monoids)
         plain = not self.inner_stores and all(i.error < 0 for i in self.nest.tape)
         small = len(self.monoids) == 1 and self.work() <= TINY
-        return self.form.short and self.reduce_loop > 0 and fits and plain and small
+        some = self.reduce_loop > 0 and self.nest.extents[self.reduce_loop - 1] >= ROWS
+        return self.form.short and some and fits and plain and small
 
     def groups(self, scope: Scope, loop: int) -> Any:
         """Reduce groups of the last outer loop; returns the first row that is left."""
         b = self.builder
         start, stop = self.bounds(loop)
         whole = b.add(start, b.and_(b.sub(stop, start), I64(-ROWS)))
-        if self.nest.tape[self.nest.reductions[0].value].dtype.itemsize == 8:
-            extent = self.integer(self.nest.extents[self.reduce_loop])
-            whole = b.select(b.icmp_signed(">", extent, I64(LONG)), start, whole)
+        whole = b.select(self._pays(loop), whole, start)
         with self.loop(start, whole, ROWS) as i:
             self._in_group = True
             self._reduce_rows(scope, loop, i)
             self._in_group = False
         return whole
+
+    def _pays(self, loop: int) -> Any:
+        """Whether groups are faster: rows of some length, of words of 8 bytes only in the caches.
+
+        What comes from further away is read fastest row by row: 256x256 float64 take 2.3 us so, in
+        groups 4. Elements that are converted (float32) leave the memory time anyway.
+        """
+        b = self.builder
+        extent = self.integer(self.nest.extents[self.reduce_loop])
+        even = b.icmp_signed("==", b.and_(extent, I64(LANES - 1)), I64(0))
+        pays = b.or_(even, b.icmp_signed(">=", extent, I64(SHORTEST)))
+        for i, loops in zip(self.nest.tape, self.loops_of, strict=True):
+            if i.kind == "load" and loops >= {loop, self.reduce_loop} and i.dtype.itemsize >= 8:
+                for outer in range(self.reduce_loop):
+                    pitch = i.index.coefficient(outer)
+                    if not pitch:
+                        continue
+                    step = self._bytes(pitch, i.dtype.itemsize)
+                    step = b.select(b.icmp_signed("<", step, I64(0)), b.neg(step), step)
+                    span = b.mul(step, self.integer(self.nest.extents[outer]))
+                    pays = b.and_(pays, b.icmp_signed("<=", span, I64(STAYS)))
+        return pays
 
     def _reduce_rows(self, scope: Scope, loop: int, i: Any) -> None:
         b, h, (monoid,) = self.builder, self.vector, self.monoids
@@ -72,12 +92,16 @@ class RowGroupEmitter(StateEmitter):
         (value,) = monoid.start()
         running = [h.const(value, monoid.parts[0]).value] * (2 * ROWS)
         whole = b.and_(stop, I64(-LANES))
-        running = self.carry(
-            I64(0), whole, LANES, running, self._rows_turn(scope, rows, loop, None)
-        )
-        running = self.carry(whole, stop, LANES, running, self._rows_turn(scope, rows, loop, stop))
+        add = self._adding(scope, rows, loop)
+
+        def turn(k: Any, values: list[Any], end: Any = None) -> list[Any]:
+            high = b.add(k, I64(WIDTH))
+            return [*add(k, values[:ROWS], end), *add(high, values[ROWS:], end)]
+
+        running = self.carry(I64(0), whole, LANES, running, turn)
+        running = self.carry(whole, stop, LANES, running, lambda k, v: turn(k, v, stop))
         states: list[State] = []
-        for pair in zip(running[::2], running[1::2], strict=True):
+        for pair in zip(running[:ROWS], running[ROWS:], strict=True):
             low, high = ((Typed(x, monoid.parts[0]),) for x in pair)
             states.append(monoid.merge(h, low, high))
         self._finish_group(rows, loop, self._across_rows(monoid, states))
@@ -87,37 +111,33 @@ class RowGroupEmitter(StateEmitter):
         tape = range(len(self.nest.tape))
         return [n for n in tape if n not in scope.values and n not in self.after]
 
-    def _rows_turn(
-        self, scope: Scope, rows: list[Scope], loop: int, stop: Any
-    ) -> Callable[[Any, list[Any]], list[Any]]:
-        """Sixteen elements of each row, those before ``stop`` if it is given."""
-        b, h, (monoid,) = self.builder, self.vector, self.monoids
+    def _adding(
+        self, scope: Scope, rows: list[Scope], loop: int
+    ) -> Callable[[Any, list[Any], Any], list[Any]]:
+        """``add(k, running, stop)``: a vector of each row, what of it lies before ``stop``."""
+        h, (monoid,) = self.vector, self.monoids
         (reduction,) = self.nest.reductions
         common = [n for n, loops in enumerate(self.loops_of) if loop not in loops]
 
-        def body(k: Any, values: list[Any]) -> list[Any]:
-            found = list(values)
-            for half in (0, 1):
-                here = b.add(k, I64(half * WIDTH)) if half else k
-                shared = self.enter(scope, self.reduce_loop, here)
+        def add(k: Any, running: list[Any], stop: Any) -> list[Any]:
+            shared = self.enter(scope, self.reduce_loop, k)
+            if stop is not None:
+                self.masked(shared, k, stop)
+            self.emit([n for n in self._before(shared) if n in common], shared)
+            found = []
+            for row, value in zip(rows, running, strict=True):
+                inner = self.enter(row, self.reduce_loop, k)
+                inner.values = {**shared.values, **inner.values}
+                inner.mask, inner.full = shared.mask, shared.full
+                self.emit(self._before(inner), inner)
+                old = (Typed(value, monoid.parts[0]),)
+                (new,) = monoid.add(h, old, self.operand(reduction.value, True, inner), None)
                 if stop is not None:
-                    self.masked(shared, here, stop)
-                self.emit([n for n in self._before(shared) if n in common], shared)
-                position = Typed(b.add(self.splat(Typed(here, int64)).value, LANE_NUMBERS), int64)
-                for r, row in enumerate(rows):
-                    inner = self.enter(row, self.reduce_loop, here)
-                    inner.values = {**shared.values, **inner.values}
-                    inner.mask, inner.full = shared.mask, shared.full
-                    self.emit(self._before(inner), inner)
-                    x = self.operand(reduction.value, True, inner)
-                    old = (Typed(found[2 * r + half], monoid.parts[0]),)
-                    (new,) = monoid.add(h, old, x, position)
-                    if stop is not None:
-                        new = h.select(Typed(shared.mask, bool_), new, old[0])
-                    found[2 * r + half] = new.value
+                    new = h.select(Typed(shared.mask, bool_), new, old[0])
+                found.append(new.value)
             return found
 
-        return body
+        return add
 
     def _across_rows(self, monoid: Monoid, states: list[State]) -> State:
         """Eight states of eight lanes as one, a lane a row: l with l + 4, then 2, then 1."""

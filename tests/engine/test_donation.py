@@ -101,6 +101,19 @@ def test_memory_that_somebody_sees_is_left_alone():
     check(tg.asarray(own, copy=False), own)
 
 
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, tg.copy, tg.array, lambda x: tg.asarray(x, copy=True)]
+)
+def test_a_copy_outlives_the_donation(copied):
+    """As with ``best = copy.deepcopy(parameters)`` before a step that takes them."""
+    x, g = large(3.0), large()
+    kept = copied(x)
+    y = sgd()(x, g)
+    assert x.is_deleted
+    np.testing.assert_array_equal(kept, np.arange(N) + 3.0)
+    np.testing.assert_array_equal(y, np.arange(N) + 3.0 - 0.5 * np.arange(N))
+
+
 def test_numpy_arrays_are_never_written_to():
     x = np.arange(float(N))
     y = sgd((0, 1))(x, np.ones(N))
