@@ -23,7 +23,7 @@ from ..ir.ops.shape import broadcast, moveaxis, reshape
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .batching import batch
-from .region_effects import guarded, has_effects
+from .region_effects import Presence, guarded, has_effects
 from .region_lanes import loop_with_carried, risky_constants, while_with_carried
 
 __all__ = ["batched_region"]
@@ -124,20 +124,32 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
     carried = mapped[consts : consts + carries]
     records = [laned or on for on in body.mapped[carries:]]
     outputs = [body.output(k, on, size) for k, on in enumerate([*carried, *records])]
+    presence = Presence.of(loop.body, size) if laned and not loop.lanes else None
+    fixed, state = body.inputs[: 1 + consts], body.inputs[1 + consts : 1 + consts + carries]
+    lanes: tuple[Value, ...] = ()
+    if presence is not None:
+        outputs = presence.guarded(outputs, loop.body, body.inputs)
+        fixed, state = (*fixed, presence.numbers), (*state, presence.carried)
+        outputs.insert(carries, presence.carried.out)
+        lanes = (presence.init,)
     new = replace(
         loop,
-        body=Graph(body.inputs, tuple(outputs), loop.body.name),
-        consts=tuple(
-            [
+        body=Graph(
+            (*fixed, *state, *body.inputs[1 + consts + carries :]), tuple(outputs), loop.body.name
+        ),
+        consts=(
+            *[
                 _in_front(x, a, False, size)
                 for x, a in zip(operands[first:at], axes[first:at], strict=True)
-            ]
+            ],
+            *lanes,
         ),
-        init=tuple(
-            [
+        init=(
+            *[
                 _in_front(x, a, on, size)
                 for x, a, on in zip(operands[at:end], axes[at:end], carried, strict=True)
-            ]
+            ],
+            *lanes,
         ),
         xs=tuple(
             [
@@ -147,8 +159,11 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
         ),
         count=_in_front(operands[0], axes[0], laned, size) if first else None,
     ).node()
+    results = list(new.outputs)
+    if lanes:
+        del results[carries]
     where_ = [0 if on else None for on in carried] + [1 if on else None for on in records]
-    return list(zip(new.outputs, where_, strict=True))
+    return list(zip(results, where_, strict=True))
 
 
 def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Results:
@@ -181,17 +196,29 @@ def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resu
         _in_front(x, a, on and k >= at, size)
         for k, (x, a, on) in enumerate(zip(operands, axes, mapped, strict=True))
     ]
+    presence = Presence.of(loop.body, size) if laned and not loop.lanes else None
+    inputs, asked = body.inputs, cond.inputs
+    lanes: tuple[Value, ...] = ()
+    if presence is not None:
+        outputs = presence.guarded(outputs, loop.body, inputs)
+        inputs = (*inputs[: 1 + consts], presence.numbers, *inputs[1 + consts :], presence.carried)
+        outputs.insert(carries, presence.carried.out)
+        asked = (*asked, input_node(presence.init.type, "unread"))
+        lanes = (presence.init,)
     new = replace(
         loop,
-        cond=Graph(cond.inputs, (cond.output(0, laned, size),), loop.cond.name),
-        body=Graph(body.inputs, tuple(outputs), loop.body.name),
+        cond=Graph(asked, (cond.output(0, laned, size),), loop.cond.name),
+        body=Graph(inputs, tuple(outputs), loop.body.name),
         cond_consts=tuple(given[:tested]),
-        body_consts=tuple(given[tested:at]),
-        init=tuple(given[at:]),
+        body_consts=(*given[tested:at], *lanes),
+        init=(*given[at:], *lanes),
     ).node()
+    results = list(new.outputs)
+    if lanes:
+        del results[carries]
     where_ = [0 if on else None for on in [*carried, laned]]
     where_ += [1 if on else None for on in records]
-    return list(zip(new.outputs, where_, strict=True))
+    return list(zip(results, where_, strict=True))
 
 
 # -------------------------------------------------------------------------------------- branches

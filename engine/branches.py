@@ -82,7 +82,8 @@ def cond(
             )
         return as_leaves((true_fun if number else false_fun)(*operands), "the result").tree()
     holds = condition if condition.dtype.is_bool else ne(condition, 0)
-    return _branches("cond", convert(holds, int64), [false_fun, true_fun], given)
+    names = [f"false_fun ({name_of(false_fun)})", f"true_fun ({name_of(true_fun)})"]
+    return _branches("cond", convert(holds, int64), [false_fun, true_fun], names, given)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -117,13 +118,18 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if len(functions) == 1:
         return functions[0](*operands)
     clamped = clip(position, 0, len(functions) - 1)
-    return _branches("switch", convert(clamped, int64), functions, given)
+    names = [f"branches[{k}] ({name_of(fun)})" for k, fun in enumerate(functions)]
+    return _branches("switch", convert(clamped, int64), functions, names, given)
 
 
 def _branches(
-    title: str, index: Value, functions: Sequence[Callable[..., Any]], given: Leaves
+    title: str,
+    index: Value,
+    functions: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    given: Leaves,
 ) -> Any:
-    """The node of a branch for each function."""
+    """The node of a branch for each function; ``names`` are for messages."""
     # Looked up first: a branch may write arrays of its own to what it reads.
     known = [*given.values, *[x._value for x in arrays_read_by(functions)]]
     regions = [
@@ -138,8 +144,8 @@ def _branches(
     ]
     first = regions[0]
     _agree(title, [r.out for r in regions])
-    for region in regions[1:]:
-        what = f"what {name_of(region.fun)} returns to be like the result of {name_of(first.fun)}:"
+    for name, region in zip(names[1:], regions[1:], strict=True):
+        what = f"what {name} returns to be like the result of {names[0]}:"
         check_like(title, what + " a value", first.out, region.out)
     # If one of them has effects, each gives a token besides.
     noisy = any(r.effects for r in regions)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..autodiff.solves import Root, Solve, System, inline
 from ..ir.errors import DTypeError
 from ..ir.graph import Graph, Value
 from ..ir.location import at_user_line
-from ..ir.ops.custom import Tie, custom_call, hold
+from ..ir.ops.custom import Rule, Tie, custom_call, hold
 from ..ir.ops.leaves import input_node
 from ..ir.ops.operands import convert
 from ..ir.types import TensorType
 from .array import wrap
 from .directional import jvp, linear_transpose
-from .marking import name_of
+from .marking import checked_pair, name_of
 from .regions import Leaves, as_leaves, check_like, close_regions, trace_region
 from .signature import lift_leaf
 from .tracing import MARKS, RUNNING, find_input
@@ -79,13 +80,9 @@ def custom_linear_solve(
     """
     title = f"custom_linear_solve({name_of(matvec)})"
     sides = _floating(title, as_leaves(b, "b"), "b")
-    tie = Tie()
-    out = solve(matvec, sides.tree([hold(x, tie) for x in sides.values]))
-    x, aux = _split_aux(title, out, has_aux)
-    if _is_plain(sides.values):
+    out, solution = _attempt(title, "a solution", sides, lambda b: solve(matvec, b), has_aux)
+    if solution is None:
         return out
-    found = as_leaves(x, "the result of solve")
-    check_like(title, "a solution", sides, found)
     turned = _turned(matvec, solve, transpose_solve, symmetric, sides)
     systems = [(matvec, solve), *([turned] if turned and turned[0] is not matvec else [])]
     parts: list[Part] = []
@@ -96,10 +93,7 @@ def custom_linear_solve(
     graphs, constants = _closed(parts)
     forward = System(*graphs[:2])
     backward = None if turned is None else System(*graphs[2:]) if graphs[2:] else forward
-    values = [hold(convert(v, v.dtype), tie) for v in found.values]
-    results = custom_call(values, [*constants, *sides.values], Solve(title, forward, backward), tie)
-    solution = found.tree(results)
-    return (solution, aux) if has_aux else solution
+    return solution.ruled([*constants, *sides.values], Solve(title, forward, backward))
 
 
 def _turned(
@@ -167,13 +161,9 @@ def custom_root(
     """
     title = f"custom_root({name_of(f)})"
     guess = _floating(title, as_leaves(initial_guess, "initial_guess"), "initial_guess")
-    tie = Tie()
-    out = solve(f, guess.tree([hold(x, tie) for x in guess.values]))
-    x, aux = _split_aux(title, out, has_aux)
-    if _is_plain(guess.values):
+    out, solution = _attempt(title, "a root", guess, lambda x: solve(f, x), has_aux)
+    if solution is None:
         return out
-    found = as_leaves(x, "the result of solve")
-    check_like(title, "a root", guess, found)
 
     def tangent(arrays: list[Any]) -> Any:
         n = len(guess.values)
@@ -189,10 +179,38 @@ def custom_root(
         _part(title, tangent_solve, guess, tangent, twice),
     ]
     (function, way), constants = _closed(parts)
-    values = [hold(convert(v, v.dtype), tie) for v in found.values]
-    results = custom_call(values, constants, Root(title, function, way), tie)
-    root = found.tree(results)
-    return (root, aux) if has_aux else root
+    return solution.ruled(constants, Root(title, function, way))
+
+
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """What the user's solver found, and what ties it to what it was given."""
+
+    found: Leaves
+    aux: Any
+    has_aux: bool
+    tie: Tie
+
+    def ruled(self, operands: Sequence[Value], rule: Rule) -> Any:
+        """The same with derivatives by ``rule``."""
+        values = [hold(convert(v, v.dtype), self.tie) for v in self.found.values]
+        x = self.found.tree(custom_call(values, operands, rule, self.tie))
+        return (x, self.aux) if self.has_aux else x
+
+
+def _attempt(
+    title: str, what: str, given: Leaves, solve: Callable[[Any], Any], has_aux: bool
+) -> tuple[Any, _Solution | None]:
+    """What ``solve`` returns for ``given``, and the same taken apart: None if nobody differentiates
+    it."""
+    tie = Tie()
+    out = solve(given.tree([hold(x, tie) for x in given.values]))
+    x, aux = _split_aux(title, out, has_aux)
+    if _is_plain(given.values):
+        return out, None
+    found = as_leaves(x, "the result of solve")
+    check_like(title, what, given, found)
+    return out, _Solution(found, aux, has_aux, tie)
 
 
 def _is_plain(values: Sequence[Value]) -> bool:
@@ -215,14 +233,7 @@ def _floating(title: str, given: Leaves, what: str) -> Leaves:
 def _split_aux(title: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return out, None
-    if not isinstance(out, tuple) or len(out) != 2:
-        raise at_user_line(
-            TypeError(
-                f"{title}: has_aux=True: expected solve to return a pair (x, aux), got "
-                f"{type(out).__name__}"
-            )
-        )
-    return out
+    return checked_pair(f"{title}: has_aux=True", out, "(x, aux)", "solve")
 
 
 def _of_one(like: Leaves, fun: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:

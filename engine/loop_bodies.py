@@ -116,11 +116,4 @@ def after_step(title: str, before: Leaves, carry: Any) -> Leaves:
 
 
 def pair_of(title: str, result: Any) -> tuple[Any, Any]:
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise at_user_line(
-            TypeError(
-                f"{title}: expected the function to return a pair (carry, y), got "
-                f"{type(result).__name__}"
-            )
-        )
-    return result
+    return checked_pair(title, result, "(carry, y)")

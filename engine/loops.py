@@ -6,22 +6,24 @@ whose body was run once, on stand-ins.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.dtypes import int64
-from ..ir.errors import ConvergenceError, DTypeError, ShapeError
+from ..ir.errors import ConvergenceError, DTypeError, ShapeError, TracerError
 from ..ir.graph import Graph, Value
 from ..ir.location import at_user_line
-from ..ir.ops import lt, sub, where
+from ..ir.ops import and_, ge, lt, sub, where
 from ..ir.ops.leaves import input_node
 from ..ir.ops.operands import convert
 from ..ir.ops.regions import OUT_OF_STEPS, Loop, While
 from ..ir.types import TensorType
 from .array import Array, wrap
 from .config import config
+from .effects import one_token, perform
 from .loop_bodies import Body, after_step, pair_of
 from .marking import name_of
 from .namespace import concatenate, stack
@@ -96,8 +98,11 @@ def scan(
     title = f"scan({name_of(f)})"
     start, sequences = as_leaves(init, "init"), as_leaves(xs, "xs")
     steps = _length(sequences, length)
-    if unroll is not True and 1 < unroll < steps:
-        return _scan_in_groups(f, init, sequences, steps, reverse, int(unroll))
+    kept = _checkpoint("scan", checkpoint)
+    if unroll is not True:
+        unroll = _whole("scan: unroll", unroll, 1)
+        if 1 < unroll < steps:
+            return _scan_in_groups(f, init, sequences, steps, reverse, unroll, checkpoint)
     traced = is_traced([*start.values, *sequences.values])
     if steps and (not traced or unroll is True or unroll >= steps > 1):
         return _scan_in_python(title, f, start, sequences, steps, reverse)
@@ -114,7 +119,7 @@ def scan(
         tuple(sequences.values),
         steps,
         reverse=bool(reverse),
-        checkpoint=_checkpoint("scan", checkpoint),
+        checkpoint=kept,
     )
     return body.results(loop.node())  # type: ignore[no-any-return]
 
@@ -158,12 +163,13 @@ def fori_loop(
     title = f"fori_loop({name_of(body_fun)})"
     start = as_leaves(init_val, "init_val")
     bounds = [_bound(title, "lower", lower), _bound(title, "upper", upper)]
+    known = all(isinstance(x, int | np.integer) for x in (lower, upper))
+    kept = _checkpoint("fori_loop", checkpoint, known)
     if not is_traced([*start.values, *bounds]):
         first, last = [wrap(x).item() for x in bounds]
         for i in range(first, last):
             start = after_step(title, start, body_fun(i, start.tree()))
         return start.tree()
-    known = all(isinstance(x, int | np.integer) for x in (lower, upper))
     length = max(int(upper) - int(lower), 0) if known else None
 
     def step(index: Array, carry: Any, slices: Sequence[Value]) -> tuple[Any, Any]:
@@ -177,7 +183,7 @@ def fori_loop(
         (),
         length,
         None if known else _trips(*bounds),
-        checkpoint=_checkpoint("fori_loop", checkpoint, known),
+        checkpoint=kept,
     )
     return body.results(loop.node())[0]
 
@@ -232,10 +238,9 @@ def while_loop(
     """
     title = f"while_loop({name_of(body_fun)})"
     start = as_leaves(init_val, "init_val")
-    if max_steps is not None and max_steps < 0:
-        raise at_user_line(
-            ValueError(f"while_loop: max_steps: expected 0 or more, got {max_steps}")
-        )
+    kept = _checkpoint("while_loop", checkpoint, False)
+    if max_steps is not None:
+        max_steps = _whole("while_loop: max_steps", max_steps, 0)
     if not is_traced(start.values):
         steps = 0
         while bool(wrap(_condition(cond_fun, start.tree()))):
@@ -256,12 +261,17 @@ def while_loop(
         start.names,
         lambda arrays: wrap(_condition(cond_fun, start.tree([x._value for x in arrays]))),
     )
-    cond, outer = close_regions(tested.inputs, tested.out.values, name="condition")
+    holds = tested.out.values
+    if tested.effects:
+        holds = [and_(holds[0], one_token(tested.effects, tested.inputs[0]))]
+    cond, outer = close_regions(tested.inputs, holds, name="condition")
     token = [input_node(x.type, "token") for x in body.init[len(start.values) :]]
     cond = Graph((*cond.inputs, *token), cond.outputs, cond.name)
-    kept = _checkpoint("while_loop", checkpoint, False)
     loop = While(cond, body.graph, tuple(outer), tuple(body.captured), body.init, max_steps, kept)
-    return body.results(loop.node())[0]
+    node = loop.node()
+    if tested.effects:
+        perform(ge(node.outputs[len(loop.init)], 0))  # lives as long as the count of its trips
+    return body.results(node)[0]
 
 
 def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
@@ -286,9 +296,9 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     sequences = as_leaves(xs, "xs")
-    size = _length(sequences, None)
-    groups, left = divmod(size, int(batch_size))
-    whole, tail = _split(sequences, groups, int(batch_size))
+    at_once = _whole("map: batch_size", batch_size, 1)
+    groups, left = divmod(_length(sequences, None), at_once)
+    whole, tail = _split(sequences, groups, at_once)
     results = []
     if groups or not left:
         ys = scan(lambda _, x: (None, vmap(f)(x)), None, whole)[1]
@@ -340,7 +350,7 @@ def _checkpoint(title: str, given: int | str | None, known: bool = True) -> Any:
 
 def _length(sequences: Leaves, length: int | None) -> int:
     """The number of steps."""
-    found = None if length is None else int(length)
+    found = None if length is None else _whole("scan: length", length, 0)
     first = "length"
     for x, name in zip(sequences.values, sequences.names, strict=True):
         if not x.shape:
@@ -358,8 +368,20 @@ def _length(sequences: Leaves, length: int | None) -> int:
             )
     if found is None:
         raise at_user_line(ValueError("scan: expected xs with an array in it, or length"))
-    if found < 0:
-        raise at_user_line(ValueError(f"scan: length: expected 0 or more, got {found}"))
+    return found
+
+
+def _whole(title: str, number: Any, least: int) -> int:
+    """A number of steps that the program is made for."""
+    try:
+        found = operator.index(number)
+    except TracerError:
+        raise
+    except TypeError:
+        kind = type(number).__name__
+        raise at_user_line(TypeError(f"{title}: expected an integer, got {kind}")) from None
+    if found < least:
+        raise at_user_line(ValueError(f"{title}: expected {least} or more, got {found}"))
     return found
 
 
@@ -379,7 +401,13 @@ def _scan_in_python(
 
 
 def _scan_in_groups(
-    f: Step, init: Any, sequences: Leaves, steps: int, reverse: bool, size: int
+    f: Step,
+    init: Any,
+    sequences: Leaves,
+    steps: int,
+    reverse: bool,
+    size: int,
+    checkpoint: int | str | None,
 ) -> tuple[Any, Any]:
     """A loop over groups of ``size`` steps, and one over those that are left at the end."""
     groups, left = divmod(steps, size)
@@ -389,14 +417,14 @@ def _scan_in_groups(
         return scan(f, carry, xs, size, reverse, unroll=True)
 
     if not left:
-        carry, ys = scan(group, init, whole, groups, reverse)
+        carry, ys = scan(group, init, whole, groups, reverse, checkpoint=checkpoint)
         return carry, _joined_groups(ys)
     if reverse:
-        carry, last = scan(f, init, tail, left, reverse)
-        carry, ys = scan(group, carry, whole, groups, reverse)
+        carry, last = scan(f, init, tail, left, reverse, checkpoint=checkpoint)
+        carry, ys = scan(group, carry, whole, groups, reverse, checkpoint=checkpoint)
     else:
-        carry, ys = scan(group, init, whole, groups)
-        carry, last = scan(f, carry, tail, left)
+        carry, ys = scan(group, init, whole, groups, checkpoint=checkpoint)
+        carry, last = scan(f, carry, tail, left, checkpoint=checkpoint)
     return carry, map_tree(lambda a, b: concatenate([a, b]), _joined_groups(ys), last)
 
 

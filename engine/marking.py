@@ -164,17 +164,21 @@ class Outputs:
         return put_together(self.spec, iter([wrap(x) for x in results]))
 
 
+def checked_pair(title: str, result: Any, pair: str, who: str = "the function") -> tuple[Any, Any]:
+    """What a function of the user's returned, which has to be a ``pair``."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise at_user_line(
+            TypeError(
+                f"{title}: expected {who} to return a pair {pair}, got {type(result).__name__}"
+            )
+        )
+    return result
+
+
 def outputs(title: str, result: Any, has_aux: bool) -> Outputs:
     aux = None
     if has_aux:
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise at_user_line(
-                TypeError(
-                    f"{title}: has_aux=True: expected the function to return a pair (result, aux), "
-                    f"got {type(result).__name__}"
-                )
-            )
-        result, aux = result
+        result, aux = checked_pair(f"{title}: has_aux=True", result, "(result, aux)")
     leaves: list[Any] = []
     spec = take_apart(result, leaves)
     names = paths(spec, "the result")

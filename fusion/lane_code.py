@@ -83,6 +83,16 @@ class Block:
         self.items: list[int | LaneStore | Repeat | Branches] = []
         self.known: dict[Scalar, int] = {}
 
+    def walk(self) -> Iterator[Block]:
+        """This block and all inside, outer ones first."""
+        stack = [self]
+        while stack:
+            block = stack.pop()
+            yield block
+            for item in block.items:
+                if isinstance(item, Repeat | Branches):
+                    stack.extend(item.inside())
+
     def chain(self) -> Iterator[Block]:
         """This block and those around it, innermost first."""
         block: Block | None = self
@@ -144,6 +154,10 @@ class Repeat:
     too_short: int = -1
     guess: int = 1
 
+    def inside(self) -> list[Block]:
+        """Its blocks."""
+        return [self.body] if self.test is None else [self.body, self.test]
+
 
 @dataclass(slots=True, eq=False)
 class Branches:
@@ -153,6 +167,10 @@ class Branches:
     blocks: list[Block]
     outcomes: list[list[int]]
     results: list[int]
+
+    def inside(self) -> list[Block]:
+        """Its blocks."""
+        return self.blocks
 
 
 class Speller(Protocol):
@@ -219,17 +237,7 @@ class LaneProgram:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, outer ones first."""
-        stack = [self.root]
-        while stack:
-            block = stack.pop()
-            yield block
-            for item in block.items:
-                if isinstance(item, Repeat):
-                    stack.append(item.body)
-                    if item.test is not None:
-                        stack.append(item.test)
-                elif isinstance(item, Branches):
-                    stack.extend(item.blocks)
+        return self.root.walk()
 
     def recorded(self) -> set[int]:
         """Tapes that it writes; lanes share their rows."""

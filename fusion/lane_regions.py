@@ -106,9 +106,24 @@ class Explosion(Values):
             for ids, axis in zip(like, axes, strict=True)
         ]
 
-    def _follow(self, outs: Operands, axes: Sequence[int | None]) -> list[int]:
-        pairs = zip(outs, axes, strict=True)
-        return _flat([self.tensor(x, axis).ids for x, axis in pairs])
+    def _step(
+        self,
+        block: Block,
+        index: int,
+        body: Graph,
+        operands: Operands,
+        axes: Sequence[int | None],
+        records: Sequence[Memory],
+        own: bool,
+    ) -> list[int]:
+        """Write an iteration into ``block``; the carries, which have these lane axes, after it."""
+        with self.w.inside(block):
+            outs = self.graph(body, operands)
+            pairs = zip(outs[: len(axes)], axes, strict=True)
+            following = _flat([self.tensor(x, axis).ids for x, axis in pairs])
+            for x, target in zip(outs[len(axes) :], records, strict=True):
+                self.store(x, target.at(0, index), 0 if own else None)
+        return following
 
     def _loop(self, node: Node, xs: Operands, records: Sequence[Memory]) -> list[Operand]:
         w, length, body = self.w, node.param("length"), node.param("body")
@@ -135,11 +150,8 @@ class Explosion(Values):
         carried = self._fresh(inits, axes, block)
         at = Tensor(np.array(index, np.int64))
         slices = [x.at(0, index) for x in sequences if isinstance(x, Memory)]
-        with w.inside(block):
-            outs = self.graph(body, [at, *fixed, *carried, *slices])
-            following = self._follow(outs[:carries], axes)
-            for x, target in zip(outs[carries:], records, strict=True):
-                self.store(x, target.at(0, index), 0 if own else None)
+        operands = [at, *fixed, *carried, *slices]
+        following = self._step(block, index, body, operands, axes, records, own)
         results = self._fresh(inits, axes, w.block)
         tapes = [_tape(x) for x in records if x.extents[0] == GROWING]
         given = [x.buffer for x in sequences if isinstance(x, Memory) and x.extents[0] == GROWING]
@@ -215,11 +227,8 @@ class Explosion(Values):
             condition = int(self.tensor(holds, 0 if own else None).ids.reshape(()))
         block = Block("body", test)
         at = Tensor(np.array(index, np.int64))
-        with w.inside(block):
-            outs = self.graph(body, [at, *xs[tested : tested + consts], *carried])
-            following = self._follow(outs[:carries], axes)
-            for x, target in zip(outs[carries:], records, strict=True):
-                self.store(x, target.at(0, index), 0 if own else None)
+        operands = [at, *xs[tested : tested + consts], *carried]
+        following = self._step(block, index, body, operands, axes, records, own)
         results = self._fresh(inits, axes, w.block)
         trips = w.fresh(int64, own, w.block)
         error = -1

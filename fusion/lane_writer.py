@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -132,7 +132,7 @@ class Writer:
         """Scalars that stores and the course of loops depend on."""
         owners: dict[int, tuple[Repeat | Branches, int]] = {}
         needed: list[int] = []
-        for item in _items(self.root):
+        for item in [item for block in self.root.walk() for item in block.items]:
             if isinstance(item, LaneStore):
                 needed += [item.value, *item.args]
             elif isinstance(item, Repeat):
@@ -157,16 +157,3 @@ class Writer:
                 else:
                     needed.extend(outcome[k] for outcome in item.outcomes)
         return frozenset(seen)
-
-
-def _items(root: Block) -> Iterable[int | LaneStore | Repeat | Branches]:
-    stack = [root]
-    while stack:
-        for item in stack.pop().items:
-            yield item
-            if isinstance(item, Repeat):
-                stack.append(item.body)
-                if item.test is not None:
-                    stack.append(item.test)
-            elif isinstance(item, Branches):
-                stack.extend(item.blocks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import prod
 
 from ..ir.graph import Graph, Node, Op, Value
@@ -331,7 +332,7 @@ def _store_largest(
     """
     below = [n for n in sources if n not in result.nodes]
     times = Counter(below)
-    left = Counter(number for n in below for number in inlined[n])
+    left = Counter(chain.from_iterable([inlined[n] for n in below]))
     operands = [v for v in node.inputs if v.node in times]
     for v in sorted(operands, key=lambda v: -len(inlined[v.node])):
         if len(left) < MOST_INLINED or is_inlined_leaf(v.node):

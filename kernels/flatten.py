@@ -32,7 +32,8 @@ from .cpu.blas import calls_blas, matmul_frame, product_key
 from .cpu.routine_steps import RoutineForm, routine_form
 from .functions import Function
 from .llvm.driver import BRANCHES, HEADER, ITERATION, STEP_WORDS
-from .llvm.form import BAKED, Form, form_of
+from .llvm.form import Form, form_of
+from .llvm.frame import BAKED
 from .llvm.interrupt import LOOK_EVERY
 from .llvm.lanes_form import LaneForm, lane_form
 from .llvm.regions import LOOP_WORDS, TAPE_WORDS, emit_regions

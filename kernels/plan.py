@@ -19,7 +19,7 @@ from .donation import takeover
 from .events import LISTENERS, tell
 from .flatten import Flat
 from .host_regions import run_on_host
-from .llvm.form import BAKED
+from .llvm.frame import BAKED
 from .machine import Code, compile_code
 from .pool import pool_address
 from .storage import block, new_array
@@ -263,37 +263,25 @@ class Plan:
         kept: list[Array],
     ) -> None:
         operands = [self._view(n, arrays, results, arena) for n in step.arguments]
-        if step.node.op.kind == "region":
-            self._run_region(step, operands, arrays, results, arena, threads, kept)
+        if step.node.op.kind != "region":
+            targets = [self._view(n, arrays, results, arena) for n in step.results]
+            fill(step.node, operands, targets, threads)
             return
-        targets = [self._view(n, arrays, results, arena) for n in step.results]
-        fill(step.node, operands, targets, threads)
-
-    def _run_region(
-        self,
-        step: HostCall,
-        operands: list[Array],
-        arrays: Sequence[Array],
-        results: list[Array],
-        arena: Array,
-        threads: int,
-        kept: list[Array],
-    ) -> None:
-        """A region with library calls inside."""
-
-        def program(graph: Graph) -> Any:
-            plan = self._programs.get(graph)
-            if plan is None:
-                plan = self._programs[graph] = compile_graph(graph)
-            return lambda given: plan.run(given, threads)
-
-        found = run_on_host(step.node, operands, program)
+        # A region with library calls inside.
+        found = run_on_host(step.node, operands, lambda graph: self._program(graph, threads))
         for number, value in zip(step.results, found, strict=True):
             if self.tapes is not None and number in self.tapes:
                 kept.append(value)
                 self.tapes.point(arena, number, value)
             else:
                 self._view(number, arrays, results, arena)[...] = value
+
+    def _program(self, graph: Graph, threads: int) -> Any:
+        """A graph of a region as a function of a list of arrays."""
+        plan = self._programs.get(graph)
+        if plan is None:
+            plan = self._programs[graph] = compile_graph(graph)
+        return lambda given: plan.run(given, threads)
 
     def _raise(self, word: int) -> None:
         """Raise the error that a step reported: ``value << 16 | number``."""

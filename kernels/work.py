@@ -41,8 +41,7 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
         return step.batch, step.batch if shared else 1
     if isinstance(step, MatMul):
         extent = step.batch * panels(step)[0]
-        total = work_of(step)
-        return extent, extent if threads > 1 and total > WORTHWHILE * launch else 1
+        return extent, _matrix_pieces(extent, work_of(step), threads)
     if isinstance(step, LaneProgram):
         return step.extent, _lane_pieces(step, threads)
     assert isinstance(step, (Nest, Tile))
@@ -66,6 +65,15 @@ def extent_and_pieces(step: Step, threads: int) -> tuple[int, int]:
     if inner and any(n.reduces and strategy_of(n) in _ACROSS_ROWS for n in nests):
         most = extent // ACROSS
     return extent, max(1, min(wanted, most))
+
+
+def _matrix_pieces(extent: int, total: float, threads: int) -> int:
+    """Pieces of a product's panels or matrices: single ones, unless there are many."""
+    wanted = max(int(total / LONGEST), 1)
+    if threads > 1 and total > WORTHWHILE * current(threads).launch:
+        each = PIECES_EACH * threads
+        wanted = max(wanted, extent if extent <= 4 * each else each)
+    return min(wanted, extent)
 
 
 def _lane_pieces(program: LaneProgram, threads: int) -> int:

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import TilegradError
-from ..graph import Graph, Node, Value, make
+from ..graph import Graph, Value, make
 from ..types import TensorType
-from .custom import Rule
+from .custom import Rule, ask_batch, ask_jvp, ask_transpose
 from .domains import between, with_params
 from .registry import register
 
@@ -54,27 +54,14 @@ def _checkpoint_value(
     return tuple(interpret_graph(body, operands))
 
 
-def _jvp(node: Node, tangents: Sequence[Value | None]) -> Any:
-    return node.param("rule").jvp(node, tangents)
-
-
-def _transpose(node: Node, cotangent: Any, linear: Sequence[bool]) -> Any:
-    many = [cotangent] if len(node.types) == 1 else cotangent
-    return node.param("rule").transpose(node, many, linear)
-
-
-def _batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
-    return node.param("rule").batch(node, operands, axes)
-
-
 CHECKPOINT = register(
     "checkpoint",
     "custom",
     infer=_checkpoint_type,
     reference=_checkpoint_value,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
+    jvp=ask_jvp,
+    transpose=ask_transpose,
+    batch=ask_batch,
     doc="The results of `body` on the operands. `held` operands wait until the others are there. "
     "`rule` knows what derivatives save. Replaced by its body before compilation.",
     why_not={"samples": "its body is the user's: tests/autodiff/test_recompute.py"},

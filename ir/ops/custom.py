@@ -146,16 +146,16 @@ def _call_value(
     return operands[:count]
 
 
-def _call_jvp(node: Node, tangents: Sequence[Value | None]) -> Any:
+def ask_jvp(node: Node, tangents: Sequence[Value | None]) -> Any:
     return node.param("rule").jvp(node, tangents)
 
 
-def _call_transpose(node: Node, cotangent: Any, linear: Sequence[bool]) -> Any:
+def ask_transpose(node: Node, cotangent: Any, linear: Sequence[bool]) -> Any:
     many = [cotangent] if len(node.types) == 1 else cotangent
     return node.param("rule").transpose(node, many, linear)
 
 
-def _call_batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
+def ask_batch(node: Node, operands: Sequence[Value], axes: Sequence[int | None]) -> Any:
     return node.param("rule").batch(node, operands, axes)
 
 
@@ -164,9 +164,9 @@ CUSTOM_CALL = register(
     "custom",
     infer=_call_type,
     reference=_call_value,
-    jvp=_call_jvp,
-    transpose=_call_transpose,
-    batch=_call_batch,
+    jvp=ask_jvp,
+    transpose=ask_transpose,
+    batch=ask_batch,
     doc="The first `count` operands, with derivatives by `rule` in terms of the others. With "
     "`types` in place of values, a linear function known by its transpose. Dropped by "
     "canonicalization.",

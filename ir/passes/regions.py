@@ -122,6 +122,15 @@ def _uses(graph: Graph, outputs: Sequence[int]) -> set[Node]:
     return {node for node in graph.inputs if node in reached}
 
 
+def _part_of(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+    """A graph with some of its inputs and outputs, by number."""
+    return Graph(
+        tuple([graph.inputs[k] for k in inputs]),
+        tuple([graph.outputs[k] for k in outputs]),
+        graph.name,
+    )
+
+
 def _needed_carries(body: Graph, first: int, carries: int, wanted: set[int]) -> set[int]:
     """The outputs that are needed for ``wanted`` ones: with the carries they are computed from."""
     needed = set(wanted)
@@ -192,19 +201,13 @@ def _loop_plan(node: Node, read: set[int]) -> _Plan:
         if not kept:
             return results
         own = carries - given.shared
-        graph = Graph(
-            (
-                inner[0],
-                *[inner[1 + k] for k in consts],
-                *[inner[at + k] for k in (*moved, *state)],
-                *[inner[at + carries + k] for k in xs],
-            ),
-            tuple([given.body.outputs[k] for k in kept]),
-            given.body.name,
-        )
+        body_inputs = [
+            *(0, *[1 + k for k in consts], *[at + k for k in (*moved, *state)]),
+            *[at + carries + k for k in xs],
+        ]
         made = replace(
             given,
-            body=graph,
+            body=_part_of(given.body, body_inputs, kept),
             consts=(*[given.consts[k] for k in consts], *[given.init[k] for k in moved]),
             init=tuple([given.init[k] for k in state]),
             xs=tuple([given.xs[k] for k in xs]),
@@ -254,27 +257,12 @@ def _while_plan(node: Node, read: set[int]) -> _Plan:
     def plan(new: Node) -> dict[int, Value]:
         given = While.of(new)
         results = {k: _not_weak(given.init[k]) for k in fixed}
-        cond = Graph(
-            (
-                *[conditions[k] for k in cond_consts],
-                *[conditions[tested + k] for k in (*asked_fixed, *state)],
-            ),
-            given.cond.outputs,
-            given.cond.name,
-        )
-        body = Graph(
-            (
-                inner[0],
-                *[inner[1 + k] for k in body_consts],
-                *[inner[at + k] for k in (*moved, *state)],
-            ),
-            tuple([given.body.outputs[k] for k in kept]),
-            given.body.name,
-        )
+        cond_inputs = [*cond_consts, *[tested + k for k in (*asked_fixed, *state)]]
+        body_inputs = [0, *[1 + k for k in body_consts], *[at + k for k in (*moved, *state)]]
         made = replace(
             given,
-            cond=cond,
-            body=body,
+            cond=_part_of(given.cond, cond_inputs, [0]),
+            body=_part_of(given.body, body_inputs, kept),
             cond_consts=(
                 *[given.cond_consts[k] for k in cond_consts],
                 *[given.init[k] for k in asked_fixed],

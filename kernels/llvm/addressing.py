@@ -16,11 +16,12 @@ from ...fusion.index import Atom, Dynamic, Index, Quotient, Var
 from ...fusion.loops import Instruction, Store
 from ...ir.dtypes import DType, int64
 from ...ir.ops import OPS
-from .form import BAKED, WIDTH, Form
-from .handler import LLVMHandler, Typed, llvm_type
+from .form import WIDTH, Form
+from .frame import BAKED
+from .frame_code import SIGNATURE, FrameCode
+from .handler import LLVMHandler, Typed
 from .memory import (
     I64,
-    POINTER,
     address,
     load,
     load_lanes,
@@ -35,7 +36,6 @@ from .memory import (
 
 __all__ = ["LANE_NUMBERS", "SIGNATURE", "Addressing", "Scope"]
 
-SIGNATURE = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64, I64])
 LANE_NUMBERS = ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
 
 ROW = 32 * 1024  # bytes of a row, the next of which may be asked for while this one is read
@@ -60,54 +60,16 @@ class Scope:
         self.full: Any = parent.full if parent else None
 
 
-class Addressing:
+class Addressing(FrameCode):
     """What the code of a nest shares, whatever its loops do."""
 
     def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
+        super().__init__(module, name, form, WIDTH, outline)
         self.form, self.nest = form, form.nest
         self.limits: dict[int, tuple[Any, Any]] = {}  # bounds of loops other than their own
-        self.outline = outline  # call expensive programs instead of repeating them
-        self.function = ir.Function(module, SIGNATURE, name)
-        self.function.linkage = "internal"
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.buffers, self.frame, self.low, self.high = self.function.args
-        self.scalar = LLVMHandler(self.builder, 1)
-        self.vector = LLVMHandler(self.builder, WIDTH)
-        self._integers: dict[int, Any] = {}
         self._spans: dict[tuple[int, int, int], Any] = {}  # of prefetching
-        self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
-        for value in form.parameters:
-            self._integers[value] = self._frame_word(form.slot(value) or 0)
         self.loops_of = self._dependences()
         self.expressions = tuple(dict.fromkeys(self._expressions()))
-
-    # -- constants of the call ------------------------------------------------------------------
-
-    def _frame_word(self, k: int) -> Any:
-        b = self.builder
-        return b.load(b.gep(self.frame, [I64(k)], source_etype=I64), typ=I64)
-
-    def _frame_literal(self, slot: int, dtype: DType) -> Typed:
-        """A constant whose bits are a word of the frame."""
-        b = self.builder
-        word = self._frame_word(slot)
-        if dtype.bits < 64:
-            word = b.trunc(word, ir.IntType(dtype.bits))
-        return Typed(b.bitcast(word, llvm_type(dtype, 1)) if dtype.is_floating else word, dtype)
-
-    def _base(self, k: int) -> Any:
-        """Address of local buffer ``k``; word 0 of the table is for errors."""
-        b = self.builder
-        number = b.add(self._frame_word(k), I64(1))
-        return b.load(b.gep(self.buffers, [number], source_etype=I64), typ=I64)
-
-    def integer(self, value: int) -> Any:
-        """An integer of the schedule as an i64: a constant, or a word of the frame."""
-        found = self._integers.get(value)
-        if found is None:
-            assert abs(value) <= BAKED, f"{value} is not a parameter of the form"
-            found = self._integers[value] = I64(value)
-        return found
 
     # -- dependences ----------------------------------------------------------------------------
 
@@ -208,26 +170,8 @@ class Addressing:
         scope.atoms[atom] = found
         return found
 
-    # -- scalars and vectors --------------------------------------------------------------------
-
-    @staticmethod
-    def is_wide(x: Typed) -> bool:
-        return isinstance(x.value.type, ir.VectorType)
-
-    def splat(self, x: Typed) -> Typed:
-        """A scalar in every lane."""
-        b = self.builder
-        typ = llvm_type(x.dtype, WIDTH)
-        first = b.insert_element(ir.Constant(typ, ir.Undefined), x.value, I64(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
-        return Typed(b.shuffle_vector(first, ir.Constant(typ, ir.Undefined), zeros), x.dtype)
-
-    def as_vector(self, x: Any) -> Any:
-        if not isinstance(x, Typed):
-            return tuple(self.as_vector(part) for part in x)
-        return x if self.is_wide(x) else self.splat(x)
-
     def operand(self, number: int, wide: bool, scope: Scope) -> Any:
+        """The value of an instruction; ``wide``: as a vector."""
         value = scope.values[number]
         if not wide or self.is_vector(number):
             return value
@@ -251,6 +195,8 @@ class Addressing:
             offset = scope.sums.get(i.index, None)
             offset = self._add_atoms(i.index, offset, scope)
             place = address(b, base, offset, size)
+            if i.guard >= 0 and not (self.is_vector(i.guard) and abs(i.index.const) <= BAKED):
+                place = self._where_any(i.guard, mask, place, base, scope)
             ahead = self._ahead(i.index, size)
             if ahead is not None:
                 prefetch(self.vector, b.add(place, ahead))
@@ -265,6 +211,21 @@ class Addressing:
             return load_strided(self.vector, place, pitch, i.dtype, mask)
         places = self._places(i.index, base, size, scope)
         return load_lanes(self.vector, places, i.dtype, mask)
+
+    def _where_any(self, guard: int, mask: Any, place: Any, base: Any, scope: Scope) -> Any:
+        """``place`` if some lane reads there, else the buffer's beginning.
+
+        A guarded row may lie far outside of its buffer. Nothing is read there, but the processor
+        takes hundreds of cycles to find that out where no memory is mapped. (Not asked for windows
+        that are a few elements off.)
+        """
+        b = self.builder
+        if self.is_vector(guard):
+            lanes = b.bitcast(mask, ir.IntType(self.vector.width))
+            some = b.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
+        else:
+            some = scope.values[guard].value
+        return b.select(some, place, base)
 
     def _ahead(self, index: Index, size: int) -> Any:
         """How many bytes behind a row of lanes lies what will be read next but a few.

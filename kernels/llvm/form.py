@@ -1,47 +1,33 @@
 """The form of a nest: what its machine code depends on, and what is left to run time.
 
-Two nests of one form share their code. Buffers are numbered by first use, and every integer above
-``BAKED`` (extents, strides, offsets) becomes a parameter that the code reads from its *frame*, a
-row of int64 numbers: the buffers' numbers, then the parameters. So a new batch size is a new
-frame, not a new compilation. Equal integers share a parameter; which ones are equal is part of
-the form.
+Two nests of one form share their code, whatever their frames hold (:mod:`.frame`).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...fusion.index import Index, Mod, Quotient, Var
 from ...fusion.loops import Instruction, Nest
 from ...fusion.split import BLOCK
-from ...ir.graph import Literal, Op
+from ...ir.graph import Op
+from .frame import BAKED, Framed, Numbering
 
 __all__ = [
-    *(
-        "BLOCK",
-        "LANES",
-        "WIDTH",
-        "Form",
-        "crossing_loop",
-        "form_of",
-        "has_aliased_rows",
-        "is_baked",
-    ),
-    *("literal_bits", "strategy_of"),
+    *("BLOCK", "LANES", "WIDTH", "Form", "crossing_loop", "form_of", "has_aliased_rows"),
+    "strategy_of",
 ]
 
 WIDTH = 8  # lanes of a vector, whatever the hardware
 LANES = 16  # accumulators of a reduction
-BAKED = 16
 MOST_UNROLLED = 8  # elements of a reduction in registers
 PAGE = 4096  # bytes
 MOST_INSIDE = 16  # iterations of small loops inside the vector loop
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Form(Framed):
     """A nest with its strategy and numbering.
 
     Attributes
@@ -54,13 +40,6 @@ class Form:
         a few elements), or a recurrence's.
     vector_loop : int or None
         Loop that runs in vectors; None: scalar code.
-    buffers : tuple of int
-        Schedule numbers of the local buffers.
-    parameters : tuple of int
-        Integers that are read from the frame.
-    literals : tuple of int
-        Bits of the constants that are read from the frame, by number of the tape instruction in
-        ``literal_slots``.
     """
 
     nest: Nest
@@ -68,14 +47,6 @@ class Form:
     strategy: str
     vector_loop: int | None
     short: bool
-    buffers: tuple[int, ...]
-    parameters: tuple[int, ...]
-    literals: tuple[int, ...]
-    literal_slots: dict[int, int]
-
-    @property
-    def frame(self) -> tuple[int, ...]:
-        return (*self.buffers, *self.parameters, *self.literals)
 
     def ops(self) -> Iterator[Op]:
         """The ops whose programs are part of the code."""
@@ -85,51 +56,8 @@ class Form:
         if self.nest.scan is not None:
             yield self.nest.scan.op
 
-    def slot(self, value: int) -> int | None:
-        """Frame position of an integer, None when it is baked in."""
-        if abs(value) <= BAKED:
-            return None
-        return len(self.buffers) + self.parameters.index(value)
 
-    def literal_slot(self, number: int) -> int | None:
-        """Frame position of the constant that is tape instruction ``number``; None: baked in."""
-        found = self.literal_slots.get(number)
-        return None if found is None else len(self.buffers) + len(self.parameters) + found
-
-
-# Constants that programs are made of; others (a length to divide by, a rate) change from call to
-# call and are no reason to compile again.
-_SIMPLE = frozenset((0.0, 0.5, 1.0, 2.0, 3.0, 4.0))
-
-
-def is_baked(literal: Literal) -> bool:
-    """Whether code may hold a constant; others are words of the frame."""
-    if literal.dtype.is_bool or literal.dtype.is_complex:
-        return True
-    value = literal.item()
-    return abs(value) in _SIMPLE or value != value
-
-
-def literal_bits(literal: Literal) -> int:
-    """The element as an int64 with its bits in the low places."""
-    return int.from_bytes(literal.data.ljust(8, b"\0"), sys.byteorder, signed=True)
-
-
-class _Numbering:
-    def __init__(self) -> None:
-        self.buffers: dict[int, int] = {}
-        self.parameters: dict[int, int] = {}
-        self.literals: list[int] = []
-        self.literal_slots: dict[int, int] = {}
-
-    def buffer(self, number: int) -> str:
-        return f"b{self.buffers.setdefault(number, len(self.buffers))}"
-
-    def integer(self, value: int) -> str:
-        if abs(value) <= BAKED:
-            return str(value)
-        return f"p{self.parameters.setdefault(value, len(self.parameters))}"
-
+class _Numbering(Numbering):
     def index(self, index: Index) -> str:
         parts = [self.integer(index.const)]
         for atom, coefficient in index.terms:
@@ -153,11 +81,7 @@ class _Numbering:
         if i.index is not None:
             text.append(self.index(i.index))
         if i.literal is not None:
-            if is_baked(i.literal):
-                text.append(i.literal.data.hex())
-            else:
-                self.literal_slots[number] = len(self.literals)
-                self.literals.append(literal_bits(i.literal))
+            text.append(self.literal(number, i.literal))
         if i.kind in ("inside", "bounds", "reduced"):
             text.append(f"{self.integer(i.low)},{self.integer(i.high)}")
         if i.error >= 0:
@@ -184,17 +108,7 @@ def form_of(nest: Nest) -> Form:
         f"{numbering.buffer(s.buffer)}[{numbering.index(s.index)}] {s.how} %{s.value} {s.guard}"
         for s in nest.stores
     ]
-    return Form(
-        nest,
-        "\n".join(lines),
-        strategy,
-        vector_loop,
-        short,
-        tuple(numbering.buffers),
-        tuple(numbering.parameters),
-        tuple(numbering.literals),
-        numbering.literal_slots,
-    )
+    return Form(*numbering.counted(), nest, "\n".join(lines), strategy, vector_loop, short)
 
 
 def strategy_of(nest: Nest) -> tuple[str, int | None]:

@@ -15,7 +15,7 @@ carry does not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -108,6 +108,18 @@ class LaneEmitter(LaneScalars):
         parts = parts_of(like)
         return whole_of([Typed(self.builder.phi(x.value.type), x.dtype) for x in parts], like)
 
+    def _carries(
+        self, item: Repeat, live: Sequence[int], i: Any, initial: Sequence[Any], before: Any
+    ) -> list[Any]:
+        """The carries at the head of a loop, with their values from the block ``before``."""
+        carries = [self._phis(x) for x in initial]
+        for phi, x in zip(carries, initial, strict=True):
+            self._incoming(phi, x, before)
+        self.define(item.index, Typed(i, int64))
+        for k, phi in zip(live, carries, strict=True):
+            self.define(item.carried[k], phi)
+        return carries
+
     @staticmethod
     def _incoming(phis: Any, values: Any, block: Any) -> None:
         for phi, x in zip(parts_of(phis), parts_of(values), strict=True):
@@ -142,12 +154,7 @@ class LaneEmitter(LaneScalars):
         b.position_at_end(body)
         i = b.phi(I64)
         i.add_incoming(start, before)
-        carries = [self._phis(x) for x in initial]
-        for phi, x in zip(carries, initial, strict=True):
-            self._incoming(phi, x, before)
-        self.define(item.index, Typed(i, int64))
-        for k, phi in zip(live, carries, strict=True):
-            self.define(item.carried[k], phi)
+        carries = self._carries(item, live, i, initial, before)
         saved = self.mask, self.full
         if counts is not None:
             active = self.vector.lt(self.operand_of(i), counts).value
@@ -215,8 +222,10 @@ class LaneEmitter(LaneScalars):
         b.cbranch(more, head, done)
         b.position_at_end(done)
 
-    def _results(self, item: Repeat, live: list[int], exits: list[tuple[Any, Any]]) -> None:
-        """Values after the loop, in its last block."""
+    def _results(
+        self, item: Repeat | Branches, live: list[int], exits: list[tuple[Any, Any]]
+    ) -> None:
+        """Values after a loop or branches, in the last block."""
         found = [self._phis(x) for x in exits[0][1]]
         for block, values in exits:
             for phi, x in zip(found, values, strict=True):
@@ -242,19 +251,14 @@ class LaneEmitter(LaneScalars):
         counted = Typed(b.phi(zero.value.type), int64) if counts else None
         if counted is not None:
             counted.value.add_incoming(zero.value, before)
-        carries = [self._phis(x) for x in initial]
-        for phi, x in zip(carries, initial, strict=True):
-            self._incoming(phi, x, before)
-        self.define(item.index, Typed(i, int64))
-        for k, phi in zip(live, carries, strict=True):
-            self.define(item.carried[k], phi)
+        carries = self._carries(item, live, i, initial, before)
         saved = self.mask, self.full
         assert item.test is not None
         self.block(item.test)
         holds = self.operand(item.holds, item.own_trips).value
         if item.own_trips:
             self.mask, self.full = b.and_(self.mask, holds), None
-            holds = self.any(self.mask)
+            holds, _ = self.any(self.mask)
         exits = [(b.block, carries, i, counted)]
         if item.limit >= 0:
             within, beyond = b.append_basic_block("within"), b.append_basic_block("beyond")
@@ -263,7 +267,7 @@ class LaneEmitter(LaneScalars):
             many = b.icmp_signed("==", i, self.integer(item.limit))
             b.cbranch(many, beyond, body).set_weights([1, 10_000])
             b.position_at_end(beyond)
-            self.report(item.error, Typed(ir.IntType(1)(1), bool_), None, False)
+            self.report(item.error, Typed(ir.IntType(1)(1), bool_))
             exits.append((b.block, carries, i, counted))
             b.branch(done)
         else:
@@ -273,7 +277,7 @@ class LaneEmitter(LaneScalars):
             failed = b.append_basic_block("no_memory")
             self._grow_tapes(item, i, failed)
             with b.goto_block(failed):
-                self.report(item.no_memory, Typed(ir.IntType(1)(1), bool_), None, False)
+                self.report(item.no_memory, Typed(ir.IntType(1)(1), bool_))
                 exits.append((b.block, carries, i, counted))
                 b.branch(done)
         self.block(item.body)
@@ -326,7 +330,7 @@ class LaneEmitter(LaneScalars):
         return trips
 
     def _unless(self, bad: Any, error: int, trips: Any) -> Any:
-        self.report(error, Typed(bad, bool_), None, False)
+        self.report(error, Typed(bad, bool_))
         return self.builder.select(bad, I64(0), trips)
 
     def _grow_tapes(self, item: Repeat, i: Any, failed: Any) -> None:
@@ -378,17 +382,11 @@ class LaneEmitter(LaneScalars):
         for target, block, outcome in zip(blocks, item.blocks, item.outcomes, strict=True):
             b.position_at_end(target)
             self.block(block)
-            ends.append((b.block, [self._given(outcome[k], item.results[k]) for k in live]))
-            # `_given` may have spread a value: the block it ended in is the one to come from.
-            ends[-1] = (b.block, ends[-1][1])
+            values = [self._given(outcome[k], item.results[k]) for k in live]
+            ends.append((b.block, values))  # the block that this ended in
             b.branch(done)
         b.position_at_end(done)
-        found = [self._phis(x) for x in ends[0][1]]
-        for block, values in ends:
-            for phi, x in zip(found, values, strict=True):
-                self._incoming(phi, x, block)
-        for k, phi in zip(live, found, strict=True):
-            self.define(item.results[k], phi)
+        self._results(item, live, ends)
 
 
 def _can_report(block: Block, e: LaneEmitter) -> bool:
@@ -412,9 +410,5 @@ def _may_fail(item: Repeat, e: LaneEmitter) -> bool:
 
 def _height(item: Repeat | Branches) -> int:
     """How many loops are nested inside a loop, at most."""
-    if isinstance(item, Branches):
-        blocks = item.blocks
-    else:
-        blocks = [item.body] if item.test is None else [item.body, item.test]
-    inner = [i for b in blocks for i in b.items if isinstance(i, Repeat | Branches)]
+    inner = [i for b in item.inside() for i in b.items if isinstance(i, Repeat | Branches)]
     return max((_height(i) + isinstance(i, Repeat) for i in inner), default=0)

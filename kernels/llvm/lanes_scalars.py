@@ -13,11 +13,12 @@ from llvmlite import ir
 
 from ...fusion.lane_code import LaneStore, Repeat, Scalar
 from ...fusion.loops import Reduction
-from ...ir.dtypes import DType, int64
-from .addressing import SIGNATURE
+from ...ir.dtypes import int64
 from .context import Words
-from .form import BAKED, LANES
-from .handler import LLVMHandler, Typed, llvm_type
+from .form import LANES
+from .frame import BAKED
+from .frame_code import FrameCode
+from .handler import LLVMHandler, Typed
 from .lanes_form import LaneForm
 from .memory import (
     I64,
@@ -34,33 +35,24 @@ from .memory import (
     store_strided,
 )
 from .monoids import State, monoid_of
-from .outline import call_program, is_heavy
 from .regions import DATA
 
 __all__ = ["LaneScalars", "parts_of", "whole_of"]
 
-BIT = ir.IntType(1)
 LINE = 64  # bytes of a cache line
 
 
-class LaneScalars:
+class LaneScalars(FrameCode):
     """What the code of a lane program does but for its control flow."""
 
     def __init__(self, module: Any, name: str, form: LaneForm, outline: bool = False) -> None:
+        super().__init__(module, name, form, form.width, outline)
         self.form, self.program = form, form.program
         self.scalars, self.varying, self.used = (
             form.program.scalars,
             form.program.varying,
             form.program.used,
         )
-        self.outline = outline
-        self.function = ir.Function(module, SIGNATURE, name)
-        self.function.linkage = "internal"
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.buffers, self.frame, self.low, self.high = self.function.args
-        self.scalar = LLVMHandler(self.builder, 1)
-        self.width = form.width
-        self.vector = LLVMHandler(self.builder, self.width)
         self.numbers = ir.Constant(
             ir.VectorType(I64, self.width), [I64(k) for k in range(self.width)]
         )
@@ -69,42 +61,13 @@ class LaneScalars:
         self.mask: Any = None  # lanes that count; None: all
         self.full: Any = None  # i1: whether these are all, where that is known
         self.lane: Any = None  # number of the first lane
-        self._integers: dict[int, Any] = {}
-        self.error_place = self._load_word(self.buffers, 0)
-        self._bases = {number: self._base(k) for k, number in enumerate(form.buffers)}
-        for value in form.parameters:
-            self._integers[value] = self._load_word(self.frame, form.slot(value) or 0)
+        self.error_place = self._word(self.buffers, 0)
         self._literals = {
             n: self._frame_literal(form.literal_slot(n) or 0, self.scalars[n].dtype)
             for n in form.literal_slots
         }
         self._rows: dict[int, Any] = {}  # of tapes
         self._meets_lanes = self._uniform_operands()
-
-    # -- words of the call ----------------------------------------------------------------------
-
-    def _load_word(self, base: Any, k: Any) -> Any:
-        at = I64(k) if isinstance(k, int) else k
-        return self.builder.load(self.builder.gep(base, [at], source_etype=I64), typ=I64)
-
-    def _base(self, k: int) -> Any:
-        number = self.builder.add(self._load_word(self.frame, k), I64(1))
-        return self._load_word(self.buffers, number)
-
-    def _frame_literal(self, slot: int, dtype: DType) -> Typed:
-        b = self.builder
-        word = self._load_word(self.frame, slot)
-        if dtype.bits < 64:
-            word = b.trunc(word, ir.IntType(dtype.bits))
-        return Typed(b.bitcast(word, llvm_type(dtype, 1)) if dtype.is_floating else word, dtype)
-
-    def integer(self, value: int) -> Any:
-        """An integer of the program as an i64: a constant, or a word of the frame."""
-        found = self._integers.get(value)
-        if found is None:
-            assert abs(value) <= BAKED, f"{value} is not a parameter of the form"
-            found = self._integers[value] = I64(value)
-        return found
 
     # -- scalars and vectors --------------------------------------------------------------------
 
@@ -126,18 +89,6 @@ class LaneScalars:
         if number in self._meets_lanes:
             self.spread[number] = self.as_vector(value)
 
-    def splat(self, x: Typed) -> Typed:
-        b = self.builder
-        typ = llvm_type(x.dtype, self.width)
-        first = b.insert_element(ir.Constant(typ, ir.Undefined), x.value, I64(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.width), None)
-        return Typed(b.shuffle_vector(first, ir.Constant(typ, ir.Undefined), zeros), x.dtype)
-
-    def as_vector(self, x: Any) -> Any:
-        if not isinstance(x, Typed):
-            return tuple(self.as_vector(part) for part in x)
-        return x if isinstance(x.value.type, ir.VectorType) else self.splat(x)
-
     def operand(self, number: int, wide: bool) -> Any:
         """A scalar; ``wide``: as a vector."""
         value = self.values[number]
@@ -146,11 +97,6 @@ class LaneScalars:
         found = self.spread.get(number)
         return self.as_vector(value) if found is None else found
 
-    def any(self, flags: Any) -> Any:
-        """Whether an i1 vector has a set lane, as an i1."""
-        lanes = self.builder.bitcast(flags, ir.IntType(self.width))
-        return self.builder.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
-
     # -- instructions ---------------------------------------------------------------------------
 
     def compute(self, number: int) -> Any:
@@ -158,15 +104,20 @@ class LaneScalars:
         x, wide = self.scalars[number], self.varying[number]
         h = self.vector if wide else self.scalar
         if x.kind == "const":
-            return self._const(number, x)
+            found = self._literals.get(number)
+            return self._baked_literal(x) if found is None else found
         if x.kind == "lane":
             first = self.splat(Typed(self.lane, int64))
             return Typed(self.builder.add(first.value, self.numbers), int64)
         if x.kind == "load":
             return self._load(x, wide)
         args = [self.operand(a, wide) for a in x.args]
+
+        def report(bad: Typed, value: Typed | None) -> None:
+            self.report(x.error, bad, value)
+
         if x.kind == "bounds":
-            return self._position(x, h, args[0], wide)
+            return self._position(h, x.high, args[0], report)
         if x.kind == "reduce":
             return self._reduce(h, x, args)
         if x.kind == "chain":
@@ -174,28 +125,7 @@ class LaneScalars:
             for left, right in zip(args[::2], args[1::2], strict=True):
                 total = h.fma(left, right, total)
             return total
-        assert x.op is not None
-        params = dict(x.params)
-        if x.error >= 0:
-            assert x.op.check is not None
-            bad = x.op.check(h, *args, **params)
-            if bad is not None:
-                self.report(x.error, bad, None, wide)
-        pairs = any(not isinstance(a, Typed) for a in args)
-        if self.outline and not pairs and not x.dtype.is_complex and is_heavy(x.op):
-            return call_program(h, x.op, args, params, x.dtype)
-        program = x.op.complex_scalar if pairs else x.op.scalar
-        return program(h, *args, **params)  # type: ignore[misc]
-
-    def _const(self, number: int, x: Scalar) -> Any:
-        found = self._literals.get(number)
-        if found is not None:
-            return found
-        assert x.literal is not None
-        value, h = x.literal.item(), self.scalar
-        if x.dtype.is_complex:
-            return h.const(value.real, x.dtype.real), h.const(value.imag, x.dtype.real)
-        return h.const(value, x.dtype)
+        return self._apply(h, x, args, report)
 
     def _reduce(self, h: LLVMHandler, x: Scalar, args: Sequence[Any]) -> Any:
         """A few elements in the order of numerics 7: element k in lane k % 16, then halves.
@@ -226,34 +156,10 @@ class LaneScalars:
 
     # -- run-time checks ------------------------------------------------------------------------
 
-    def _position(self, x: Scalar, h: LLVMHandler, index: Typed, wide: bool) -> Typed:
-        extent = Typed(self.integer(x.high), int64)
-        if wide:
-            extent = self.splat(extent)
-        zero = h.const(0, int64)
-        place = h.select(h.lt(index, zero), h.add(index, extent), index)
-        bad = h.or_(h.lt(place, zero), h.ge(place, extent))
-        self.report(x.error, bad, index, wide)
-        return h.select(bad, zero, place)
-
-    def report(self, error: int, bad: Typed, value: Typed | None, wide: bool) -> None:
-        """Write ``value << 16 | error number`` where a lane that counts is bad."""
-        b = self.builder
-        flag, lanes = bad.value, None
-        if wide:
-            if self.mask is not None:
-                flag = b.and_(flag, self.mask)
-            lanes = b.bitcast(flag, ir.IntType(self.width))
-            flag = b.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
-        with b.if_then(flag, likely=False):
-            code = self.integer(self.form.errors[error] + BAKED + 1)
-            if value is not None:
-                shown = value.value
-                if wide:
-                    lane = b.cttz(lanes, ir.Constant(BIT, 0))
-                    shown = b.extract_element(shown, b.zext(lane, I64))
-                code = b.or_(b.shl(shown, I64(16)), code)
-            b.store(code, b.inttoptr(self.error_place, POINTER))
+    def report(self, error: int, bad: Typed, value: Typed | None = None) -> None:
+        """Report an error where it is bad: anywhere, or in a lane that counts."""
+        mask = self.mask if self.is_wide(bad) else None
+        self._write_error(self.form.errors[error], bad, value, mask)
 
     def failed(self) -> Any:
         """Whether an error was reported, by whomever, as an i1."""

@@ -27,11 +27,11 @@ from ...fusion.realize import weight_of
 from ...ir.dtypes import int64
 from .addressing import LANE_NUMBERS, Addressing, Scope
 from .crossing import emit_strips
-from .form import BAKED, WIDTH
-from .handler import LLVMHandler, Typed
+from .form import WIDTH
+from .handler import Typed
 from .loops import counted_loop
-from .memory import I64, POINTER
-from .outline import call_program, hidden, is_heavy
+from .memory import I64
+from .outline import hidden
 
 __all__ = ["NestEmitter"]
 
@@ -110,15 +110,10 @@ class NestEmitter(Addressing):
         wide = self.is_vector(number)
         h = self.vector if wide else self.scalar
         if i.kind == "const":
-            assert i.literal is not None
             slot = self.form.literal_slot(number)
             if slot is not None:
                 return self._frame_literal(slot, i.dtype)
-            value = i.literal.item()
-            if i.dtype.is_complex:
-                real = i.dtype.real
-                return h.const(value.real, real), h.const(value.imag, real)
-            return h.const(value, i.dtype)
+            return self._baked_literal(i)
         if i.kind == "load":
             return self._load(i, wide, scope)
         if i.kind == "index":
@@ -133,58 +128,13 @@ class NestEmitter(Addressing):
                 value, bounds = self.as_vector(value), [self.splat(n) for n in bounds]
             return h.and_(h.ge(value, bounds[0]), h.lt(value, bounds[1]))
         args = [self.operand(a, wide, scope) for a in i.args]
+
+        def report(bad: Typed, value: Typed | None) -> None:
+            self._write_error(i.error, bad, value, self._mask(i, wide, scope))
+
         if i.kind == "bounds":
-            return self._position(i, h, args[0], wide, scope)
-        assert i.op is not None
-        params = dict(i.params)
-        if i.op.check is not None and i.error >= 0:
-            bad = i.op.check(h, *args, **params)
-            if bad is not None:
-                self._report(i, bad, None, wide, scope)
-        pairs = any(not isinstance(a, Typed) for a in args)
-        if self.outline and not pairs and not i.dtype.is_complex and is_heavy(i.op):
-            return call_program(h, i.op, args, params, i.dtype)
-        program = i.op.complex_scalar if pairs else i.op.scalar
-        return program(h, *args, **params)  # type: ignore[misc]
-
-    # -- run-time checks ------------------------------------------------------------------------
-
-    def _position(
-        self, i: Instruction, h: LLVMHandler, x: Typed, wide: bool, scope: Scope
-    ) -> Typed:
-        """A checked index: negative counts from the end; what is out of range is reported."""
-        extent = Typed(self.integer(i.high), int64)
-        if wide:
-            extent = self.splat(extent)
-        zero = h.const(0, int64)
-        place = h.select(h.lt(x, zero), h.add(x, extent), x)
-        bad = h.or_(h.lt(place, zero), h.ge(place, extent))
-        self._report(i, bad, x, wide, scope)
-        return h.select(bad, zero, place)
-
-    def _report(
-        self, i: Instruction, bad: Typed, value: Typed | None, wide: bool, scope: Scope
-    ) -> None:
-        """Write ``value << 16 | error number`` where an active element is bad."""
-        b = self.builder
-        flag = bad.value
-        mask = self._mask(i, wide, scope)
-        if mask is not None:
-            flag = b.and_(flag, mask)
-        lanes = None
-        if wide:
-            lanes = b.bitcast(flag, ir.IntType(WIDTH))
-            flag = b.icmp_unsigned("!=", lanes, ir.Constant(lanes.type, 0))
-        with b.if_then(flag, likely=False):
-            code = self.integer(i.error + BAKED + 1)
-            if value is not None:
-                shown = value.value
-                if wide:
-                    lane = b.cttz(lanes, ir.Constant(ir.IntType(1), 0))
-                    shown = b.extract_element(shown, b.zext(lane, I64))
-                code = b.or_(b.shl(shown, I64(16)), code)
-            word = b.load(self.buffers, typ=I64)
-            b.store(code, b.inttoptr(word, POINTER))
+            return self._position(h, i.high, args[0], report)
+        return self._apply(h, i, args, report)
 
     # -- plain loops ----------------------------------------------------------------------------
 

@@ -41,6 +41,15 @@ def many_results(count):
     return optimize(tg.jit(wide).lower(X).graph)
 
 
+def one_reader(count):
+    """A concatenation of as many results, each too large to be computed inside it with the rest."""
+
+    def wide(x):
+        return tg.stack([tg.sum(x * float(k + 1)) for k in range(count)])
+
+    return optimize(tg.jit(wide).lower(X).graph)
+
+
 def calls_of(function, argument):
     """Python and C functions called: what time stands for, without its noise."""
     count = 0
@@ -59,7 +68,8 @@ def calls_of(function, argument):
 
 
 @pytest.mark.parametrize(
-    ("program", "size"), [(random_net, 20), (gradient_of_a_chain, 300), (many_results, 60)]
+    ("program", "size"),
+    [(random_net, 20), (gradient_of_a_chain, 300), (many_results, 60), (one_reader, 300)],
 )
 def test_work_grows_with_the_nodes(program, size):
     small, large = program(size), program(4 * size)

@@ -10,7 +10,8 @@ from tilegrad.ir import ops
 from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.ops.shape import broadcast, reshape, transpose
 from tilegrad.kernels import machine
-from tilegrad.kernels.llvm.form import BAKED, form_of
+from tilegrad.kernels.llvm.form import form_of
+from tilegrad.kernels.llvm.frame import BAKED
 
 
 def keys(function, *shapes):
@@ -44,6 +45,15 @@ def test_two_extents_share_their_code(name):
     b = plan_of(function, *((s, "f8") for s in second))
     assert len(machine._CACHE) == known
     assert b.code is a.code
+
+
+def test_the_number_of_arrays_is_no_part_of_the_code():
+    """It took minutes to compile a plan of 2000 arrays, and each number had a code of its own."""
+    data = [np.arange(5.0) + k for k in range(300)]
+    few, many = (plan_of(lambda *xs: tuple(x * 2.0 for x in xs), *data[:n]) for n in (3, 300))
+    assert few.code is many.code
+    for k, result in enumerate(many.run(data)):
+        assert np.array_equal(result, 2.0 * data[k])
 
 
 @pytest.mark.parametrize("name", SHARED)

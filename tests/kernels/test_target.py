@@ -8,6 +8,7 @@ from scripts import run
 
 from tilegrad.ir import ops
 from tilegrad.kernels import machine
+from tilegrad.kernels.llvm.memory import I64, POINTER
 
 USER = """
 import numba
@@ -65,3 +66,16 @@ def test_arguments_are_checked():
     with pytest.raises(OverflowError):
         code.call(1, 2**70)
     assert code.call(2, 2) == 4
+
+
+def test_the_rest_of_the_arguments_is_read_where_it_lies():
+    """The address of the first; so one code serves any number of them."""
+
+    def third(module, b, values):
+        return b.load(b.gep(b.inttoptr(values[1], POINTER), [I64(2)], source_etype=I64), typ=I64)
+
+    code = machine.compile_entry("third of the rest", "i*", third)
+    objects = [object() for _ in range(1000)]
+    assert code.call(0, *objects[:3]) == code.call(0, *objects) == id(objects[2])
+    with pytest.raises(TypeError):
+        code.call()

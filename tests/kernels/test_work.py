@@ -37,3 +37,16 @@ def test_a_large_product_of_a_narrow_result_is_shared():
     assert isinstance(step, MatMul)
     assert extent_and_pieces(step, 2) == (2, 2)
     assert extent_and_pieces(step, 1) == (2, 1)
+
+
+def test_many_small_products_are_shared_in_few_pieces():
+    """One piece for each of 100,000 matrices made two threads three times as slow as one."""
+    (step,) = steps(ops.matmul, (100_000, 3, 3), (100_000, 3, 3))
+    assert extent_and_pieces(step, 2) == (100_000, 8)
+    assert extent_and_pieces(step, 1) == (100_000, 1)
+
+
+def test_a_long_product_has_pieces_between_which_an_interrupt_is_seen():
+    (step,) = steps(ops.matmul, (2000, 1500), (1500, 1500))
+    extent, pieces = extent_and_pieces(step, 1)
+    assert extent >= pieces > 4
