@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.dtypes import int64
 from ..ir.graph import Graph, Node, Value, make_node
-from ..ir.ops import argmax, clip, convert, eq, where
+from ..ir.ops import argmax, clip, convert, eq, lt, where
 from ..ir.ops.dynamic import dynamic_slice
 from ..ir.ops.fill import zeros_of
 from ..ir.ops.leaves import constant, input_node
@@ -124,32 +124,28 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
     carried = mapped[consts : consts + carries]
     records = [laned or on for on in body.mapped[carries:]]
     outputs = [body.output(k, on, size) for k, on in enumerate([*carried, *records])]
-    presence = Presence.of(loop.body, size) if laned and not loop.lanes else None
-    fixed, state = body.inputs[: 1 + consts], body.inputs[1 + consts : 1 + consts + carries]
-    lanes: tuple[Value, ...] = ()
-    if presence is not None:
-        outputs = presence.guarded(outputs, loop.body, body.inputs)
-        fixed, state = (*fixed, presence.numbers), (*state, presence.carried)
-        outputs.insert(carries, presence.carried.out)
-        lanes = (presence.init,)
+    counts = (_in_front(operands[0], axes[0], laned, size),) if first else ()
+    trips: tuple[Node, ...] = ()
+    if laned and not loop.lanes and has_effects(loop.body):
+        trips = (input_node(counts[0].type, "trips"),)
+        active = lt(broadcast(body.inputs[0].out, (size,), ()), trips[0].out)
+        outputs = guarded(outputs, active, set(loop.body.nodes()), body.inputs)
+    inputs = (*body.inputs[: 1 + consts], *trips, *body.inputs[1 + consts :])
     new = replace(
         loop,
-        body=Graph(
-            (*fixed, *state, *body.inputs[1 + consts + carries :]), tuple(outputs), loop.body.name
-        ),
+        body=Graph(inputs, tuple(outputs), loop.body.name),
         consts=(
             *[
                 _in_front(x, a, False, size)
                 for x, a in zip(operands[first:at], axes[first:at], strict=True)
             ],
-            *lanes,
+            *(counts if trips else ()),
         ),
-        init=(
-            *[
+        init=tuple(
+            [
                 _in_front(x, a, on, size)
                 for x, a, on in zip(operands[at:end], axes[at:end], carried, strict=True)
-            ],
-            *lanes,
+            ]
         ),
         xs=tuple(
             [
@@ -157,13 +153,10 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
                 for x, a in zip(operands[end:], axes[end:], strict=True)
             ]
         ),
-        count=_in_front(operands[0], axes[0], laned, size) if first else None,
+        count=counts[0] if first else None,
     ).node()
-    results = list(new.outputs)
-    if lanes:
-        del results[carries]
     where_ = [0 if on else None for on in carried] + [1 if on else None for on in records]
-    return list(zip(results, where_, strict=True))
+    return list(zip(new.outputs, where_, strict=True))
 
 
 def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Results:

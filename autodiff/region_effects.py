@@ -71,7 +71,7 @@ def guarded(
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Which lanes of a loop are there, as its body can tell.
+    """Which lanes of a ``while`` are there, as its body can tell.
 
     Each carries its number. A lane that has finished is computed from the carry of another, since a
     body with effects may fail (:mod:`..ir.ops.regions`): the number is then not its own.

@@ -21,7 +21,7 @@ from .tracing import MARKS, Marked
 __all__ = ["Web", "close", "graph_of"]
 
 # Result i of the node at position p is number p * STRIDE + i; leaf k is number -1 - k.
-STRIDE = 64
+STRIDE = 1 << 20
 
 
 class Web:

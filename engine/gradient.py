@@ -31,8 +31,8 @@ from .tree import map as map_tree
 from .tree import show
 
 __all__ = [
-    *("Point", "grad", "require_floating", "run_at_point", "scalar_result", "stop_gradient"),
-    "value_and_grad",
+    *("Point", "grad", "require_floating", "require_real", "run_at_point", "scalar_result"),
+    *("stop_gradient", "value_and_grad"),
 ]
 
 
@@ -136,6 +136,24 @@ def require_floating(title: str, value: Value, name: str) -> None:
                 f"derivative; convert with astype('float64')"
             )
         )
+
+
+def require_real(point: Point) -> None:
+    """Refuse complex arguments and results, and results that have no derivative."""
+    inputs = [
+        (x, name)
+        for x, name in zip(point.inputs.values, point.inputs.names, strict=True)
+        if x is not None
+    ]
+    for x, name in [*inputs, *zip(point.out.values, point.out.names, strict=True)]:
+        if x.dtype.is_complex:
+            raise at_user_line(
+                DTypeError(
+                    f"{point.title}: expected real arguments and results, got {name}: {x.type}; "
+                    f"split into real and imaginary parts"
+                )
+            )
+        require_floating(point.title, x, name)
 
 
 def value_and_grad(

@@ -16,7 +16,7 @@ from ..ir.location import at_user_line
 from ..ir.ops.operands import convert
 from .array import wrap
 from .directional import as_sequence
-from .gradient import require_floating, run_at_point
+from .gradient import require_real, run_at_point
 from .marking import (
     argument_names,
     directions_like,
@@ -83,7 +83,7 @@ def jet(
     title = f"jet({name_of(fun)})"
     primals = as_sequence(title, "primals", primals)
     given = [
-        as_sequence(title, f"the series of argument {i}", terms)
+        _terms(f"{title}: the series of argument {i}", terms)
         for i, terms in enumerate(as_sequence(title, "series", series))
     ]
     order = _order(title, len(primals), given)
@@ -118,6 +118,16 @@ def jet(
     derivatives = put_together(out.spec, iter(results))
     join(value, derivatives)
     return value, derivatives
+
+
+def _terms(what: str, terms: Any) -> list[Any]:
+    """The terms of one argument, from a sequence or from an array along its first axis."""
+    try:
+        return list(terms)
+    except TypeError:
+        raise at_user_line(
+            TypeError(f"{what}: expected a sequence of terms, got {type(terms).__name__}")
+        ) from None
 
 
 def _scaled(x: Value, by: float) -> Value:
@@ -187,19 +197,7 @@ def laplacian(
     def traced(*args: Any, **kwargs: Any) -> Any:
         point = run_at_point("laplacian", fun, args, kwargs, argnums, has_aux, False)
         moving = point.inputs.moving
-        for x, name in [
-            *zip(moving, [n for n, v in zip(point.inputs.names, point.inputs.values, strict=True)
-                          if v is not None], strict=True),
-            *zip(point.out.values, point.out.names, strict=True),
-        ]:  # fmt: skip
-            if x.dtype.is_complex:
-                raise at_user_line(
-                    DTypeError(
-                        f"{point.title}: expected real arguments and results, got {name}: "
-                        f"{x.type}; split into real and imaginary parts"
-                    )
-                )
-            require_floating(point.title, x, name)
+        require_real(point)
         found = laplacian_of(point.out.values, moving)
         refuse_untransposed(found)
         values = [strong(x, y.type) for x, y in zip(found, point.out.values, strict=True)]

@@ -20,6 +20,7 @@ from .donation import Donation, give_away
 from .parameters import Parameters, dynamic_places
 from .programs import Stats
 from .realize import intern, realize_arrays
+from .retraces import log_trace
 from .signature import Call, collect, lift_leaf, type_of
 from .traced import PLANS, Program, trace_program
 from .tracing import MARKS, RUNNING, find_input, is_independent
@@ -231,6 +232,7 @@ class Jitted:
                 # The function may have written to what it reads, say to count its traces.
                 version = self._captures.version()
                 signature, call = (version, *signature[1:]), (version, *call[1:])
+                log_trace(self._name, found, signature, self._programs)
                 self._drop_oldest(found)
                 self._programs[signature] = found
             self._calls[call] = found

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..ir.dtypes import int64
 from ..ir.graph import Graph, Node, Value
-from ..ir.location import at_user_line
 from ..ir.ops import and_
 from ..ir.ops.leaves import constant, input_node
 from ..ir.ops.operands import convert
@@ -17,6 +16,7 @@ from .array import Array
 from .captures import arrays_read_by
 from .effects import one_token, perform
 from .marking import name_of
+from .marking import checked_pair
 from .regions import Leaves, as_leaves, check_like, close_regions, trace_region
 
 __all__ = ["Body", "after_step", "pair_of"]

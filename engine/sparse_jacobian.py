@@ -12,13 +12,13 @@ from ..autodiff.batching import batch
 from ..autodiff.custom import refuse_untransposed
 from ..autodiff.sparsity import sparsity as sparsity_of
 from ..autodiff.sparsity_coloring import colored_columns, rows_of, star_colored, star_places
-from ..ir.errors import DTypeError, ShapeError
+from ..ir.errors import ShapeError
 from ..ir.graph import Value
 from ..ir.location import at_user_line
 from ..ir.ops.fill import filled
 from ..ir.ops.shape import moveaxis, reshape
 from .array import from_numpy, wrap
-from .gradient import Point, require_floating, run_at_point, scalar_result
+from .gradient import Point, require_real, run_at_point, scalar_result
 from .marking import strong, tangent_inputs
 from .realize import make_peers
 from .tracing import Trace
@@ -37,7 +37,7 @@ def sparse_jacobian(
 
     def whole(*args: Any, **kwargs: Any) -> Any:
         point = run_at_point("jacobian", fun, args, kwargs, argnums, has_aux, False)
-        _require_real(point)
+        require_real(point)
         linear = _Tangents(point, point.out.values)
         found = _pattern(linear, sparsity, symmetric=False)
         result = _jacobian(point, linear, found)
@@ -55,7 +55,7 @@ def sparse_hessian(
 
     def whole(*args: Any, **kwargs: Any) -> Any:
         point = run_at_point("hessian", fun, args, kwargs, argnums, has_aux, False)
-        _require_real(point)
+        require_real(point)
         value = scalar_result(point, False)
         moving = point.inputs.moving
         gradient = reverse.vjp([value], moving)([filled((), 1, value.dtype)])
@@ -232,20 +232,3 @@ def _check(title: str, given: Matrix, whole: Matrix) -> None:
                 f"{whole.data[k]}; sparsity=True finds the pattern"
             )
         )
-
-
-def _require_real(point: Point) -> None:
-    arguments = [
-        (x, name)
-        for x, name in zip(point.inputs.values, point.inputs.names, strict=True)
-        if x is not None
-    ]
-    for x, name in [*arguments, *zip(point.out.values, point.out.names, strict=True)]:
-        if x.dtype.is_complex:
-            raise at_user_line(
-                DTypeError(
-                    f"{point.title}: sparsity: expected real arguments and results, got {name}: "
-                    f"{x.type}; split into real and imaginary parts"
-                )
-            )
-        require_floating(point.title, x, name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.graph import Node, Value
 from ..ir.types import TensorType
-from .lane_code import LaneProgram, Repeat, Scalar
+from .lane_code import Block, LaneProgram, Repeat, Scalar
 from .lane_ops import constant_operand
 from .lane_regions import Explosion
 from .lane_values import Memory, Operand
@@ -78,7 +78,7 @@ def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> 
     code = sum(_instructions(e.w.scalars[n]) for n in used)
     if code > MOST_CODE:
         raise Refusal(f"{code} scalar operations")
-    return LaneProgram(
+    program = LaneProgram(
         node.op.name,
         1 if lanes is None else lanes,
         lanes is not None,
@@ -88,6 +88,37 @@ def _explode(node: Node, lowering: Lowering, lanes: int | None, eager: bool) -> 
         used,
         e.w.root,
     )
+    if lanes is None and _is_faster_in_nests(node, program):
+        raise Refusal("work for vectors")
+    return program
+
+
+# Of scalar code an operation takes so many ns, side by side with others; of vector code so many.
+# A nest of a body costs so many ns to call.
+_SCALAR, _VECTOR, _CALL = 0.1, 0.02, 25.0
+
+
+def _is_faster_in_nests(node: Node, program: LaneProgram) -> bool:
+    """Whether an iteration has so much work of so few kinds that vectors gain more than the calls
+    of its nests cost."""
+    if node.op.name == "cond":
+        return False
+    steps = [item.body for item in program.root.items if isinstance(item, Repeat)]
+    scalars = sum(_work_of(program, body) for body in steps)
+    return (_SCALAR - _VECTOR) * scalars > _CALL * (2 + _nests(node))
+
+
+def _nests(node: Node) -> int:
+    """About how many nests the bodies of a region are: what reduces ends one."""
+    count = 0
+    for name in ("cond", "body"):
+        body = dict(node.params).get(name)
+        for inner in body.nodes() if body is not None else ():
+            if inner.op.kind == "region":
+                count += 2 + _nests(inner)
+            elif inner.op.kind not in ("elementwise", "view", "leaf"):
+                count += 1
+    return count
 
 
 def _instructions(x: Scalar) -> int:
@@ -109,8 +140,12 @@ def _memory(v: Value, lowering: Lowering) -> Memory:
 
 def work(program: LaneProgram) -> float:
     """Operations of one lane, as a guess where trips are not known."""
+    return _work_of(program, program.root)
+
+
+def _work_of(program: LaneProgram, block: Block) -> float:
     total = 0.0
-    stack = [(program.root, 1.0)]
+    stack = [(block, 1.0)]
     while stack:
         block, times = stack.pop()
         for item in block.items:

@@ -8,9 +8,10 @@ one goes: its results are read off the larger, which records what it does not ye
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..graph import Graph, Node, Value, make_node
+from ..ops.leaves import CONSTANT
 from ..ops.regions import COND, LOOP, WHILE, Loop, While
 from ..rewrite import substitute
 from .cse import eliminate_common_subexpressions
@@ -18,32 +19,83 @@ from .cse import eliminate_common_subexpressions
 __all__ = ["merge_regions"]
 
 Replacement = dict[Value, Value]
+Trait = tuple[object, ...]
 
 
 def merge_regions(graph: Graph) -> Graph:
     """``graph`` with regions absorbed by others that compute the same carries, or that branch on
     the same index."""
+    search = _Search({}, set())
     while True:
         regions = [node for node in graph.nodes() if node.op.kind == "region"]
-        found = _first_merge(regions) if len(regions) > 1 else None
+        found = search.first(regions) if len(regions) > 1 else None
         if found is None:
             return graph
         # The larger region is replaced too: it may record more than before.
         graph = Graph(graph.inputs, substitute(graph.outputs, found), graph.name)
 
 
-def _first_merge(regions: Sequence[Node]) -> Replacement | None:
-    ancestors = _ancestors(regions)
-    for small in regions:
-        for large in regions:
-            if small is large or small.op is not large.op:
-                continue
-            if small in ancestors[large] or large in ancestors[small]:
-                continue
-            found = _ABSORB[small.op.name](small, large)
-            if found is not None:
-                return found
-    return None
+@dataclass(slots=True)
+class _Search:
+    """What is known of regions that a merge leaves as they are: they need no second look."""
+
+    traits: dict[Node, frozenset[Trait]]
+    refused: set[tuple[Node, Node]]
+
+    def first(self, regions: Sequence[Node]) -> Replacement | None:
+        """The first merge there is: which results are replaced by which."""
+        holders: dict[Trait, list[Node]] = {}
+        for region in regions:
+            if region not in self.traits:
+                self.traits[region] = _traits(region)
+            for trait in self.traits[region]:
+                holders.setdefault(trait, []).append(region)
+        ancestors = _ancestors(regions)
+        for small in regions:
+            traits = self.traits[small]
+            for large in min([holders[trait] for trait in traits], key=len):
+                if small is large or not traits <= self.traits[large]:
+                    continue
+                if small in ancestors[large] or large in ancestors[small]:
+                    continue
+                if (small, large) in self.refused:
+                    continue
+                found = _ABSORB[small.op.name](small, large)
+                if found is not None:
+                    return found
+                self.refused.add((small, large))
+        return None
+
+
+def _traits(region: Node) -> frozenset[Trait]:
+    """What a region that absorbs this one has to have too: the trips, and each carry with the value
+    it begins with and the form of its step."""
+    if region.op is COND:
+        return frozenset({("cond", region.inputs[0], len(region.param("branches")))})
+    header: Trait
+    if region.op is LOOP:
+        loop = Loop.of(region)
+        header = ("loop", loop.length, loop.count, loop.reverse)
+        body, consts, init, xs = loop.body, loop.consts, loop.init, loop.xs
+    else:
+        open_loop = While.of(region)
+        header = ("while", open_loop.limit, open_loop.lanes)
+        body, consts, init, xs = open_loop.body, open_loop.body_consts, open_loop.init, ()
+    forms = _forms(body, ("index", *consts, *init, *xs))
+    return frozenset({header, *[(header, x, f) for x, f in zip(init, forms, strict=False)]})
+
+
+def _forms(body: Graph, operands: Sequence[object]) -> list[int]:
+    """A number for each output of a body; steps that are the same have the same.
+
+    Of ops, types and constants alone, whatever their order: a filter, not a proof.
+    """
+    forms = {x: hash(v) for x, v in zip(body.inputs, operands, strict=True)}
+    for node in body.nodes():
+        inner = sorted([forms[x.node] for x in node.inputs])
+        number = node.params if node.op is CONSTANT else ()
+        forms[node] = hash((node.op.name, node.types, number, *inner))
+    return [hash((forms[x.node], x.index)) for x in body.outputs]
 
 
 def _ancestors(regions: Sequence[Node]) -> dict[Node, set[Node]]:

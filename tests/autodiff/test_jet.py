@@ -134,6 +134,25 @@ def test_a_term_of_second_order_alone():
     np.testing.assert_allclose(got, np.e * np.array([0, 1, 0, 3]), rtol=1e-15)
 
 
+def test_some_results_of_a_node_may_be_given():
+    """Result 0 of (2 x, x^2) moves as it is told, result 1 by x."""
+
+    def tangents(node, dots):
+        return dots[0] * 2.0, node.inputs[0] * dots[0] * 2.0
+
+    record = Op("two", "elementwise", infer=lambda x: (x, x), jvp=tangents)
+    x = alias(const(3.0))
+    twice, square = make_node(record, (x,)).outputs
+    series = {x: [constant(1.0), None], twice: [constant(5.0), constant(7.0)]}
+    first, second = jet([twice, square], series, 2)
+    env = {twice.node: (np.float64(6.0), np.float64(9.0))}
+    got = [float(interpret([t], env)[0]) for t in (*first, *second)]
+    assert got == [5.0, 7.0, 6.0, 2.0]
+    still, moved = jet([square, twice], {twice: [constant(5.0), None]}, 2)
+    assert still == [None, None]
+    assert moved[0] is not None
+
+
 def test_a_strong_zero_stays_zero():
     """``where`` lets no term of the branch not taken through, not even as ``0 * inf``."""
     x = alias(const(800.0))

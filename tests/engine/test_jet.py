@@ -75,6 +75,8 @@ def test_trees_and_dtypes() -> None:
     value, terms = tg.jet(lambda x, y: tg.floor(x) + 1.0, (1.5, 2.0), ([1.0], [1.0]))
     assert float(terms[0]) == 0.0
     assert tg.jet(tg.sin, (0.0,), ([],))[1] == []
+    _, terms = tg.jet(tg.exp, (0.0,), (np.array([1.0, 0.0]),))
+    np.testing.assert_array_equal(terms, [1.0, 1.0])
 
 
 def test_errors() -> None:
@@ -84,6 +86,8 @@ def test_errors() -> None:
         tg.jet(lambda x, y: x * y, (1.0, 2.0), ([1.0],))  # here
     with raises_here(tg.ShapeError, "term 2 of x: expected the shape"):
         tg.jet(lambda x: x, (1.0,), ([1.0, np.ones(2)],))  # here
+    with raises_here(TypeError, "the series of argument 0: expected a sequence of terms, got flo"):
+        tg.jet(tg.sin, (1.0,), (1.0,))  # here
     with raises_here(tg.DTypeError, "expected a floating or complex argument"):
         tg.jet(lambda x: x, (np.arange(2),), ([1.0],))  # here
 
