@@ -1,4 +1,4 @@
-"""Captured values of lanes that must not be met by a lane that has finished.
+"""Values of lanes: those a finished one must not meet, and those that a tape can hold.
 
 A finished lane is computed along with the others, from the carry of a lane that goes on, since its
 own may divide by zero or index out of bounds (:mod:`..ir.ops.regions`). What it captured may do so
@@ -9,13 +9,13 @@ the carry of its lane, unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Node, Value
 from ..ir.ops.leaves import input_node
 from ..ir.ops.regions import Loop, While, deciding_inputs
 
-__all__ = ["loop_with_carried", "risky_constants", "while_with_carried"]
+__all__ = ["Lanes", "loop_with_carried", "risky_constants", "while_with_carried"]
 
 
 def risky_constants(body: Graph, mapped: Sequence[bool]) -> list[int]:
@@ -65,3 +65,43 @@ def _carried(
     same = [body.inputs[1 + k].out for k in moved]
     outputs = (*body.outputs[:carries], *same, *body.outputs[carries:])
     return Graph(inputs, outputs, body.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes of a loop whose body is split.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    carries, slices : sequence of Node
+        Inputs of the body that begin with the axes of lanes.
+    """
+
+    shape: tuple[int, ...]
+    carries: Sequence[Node]
+    slices: Sequence[Node]
+
+    def owned(self, body: Graph) -> set[Value]:
+        """The values that certainly have one part a lane, with the axes of lanes in front.
+
+        A tape holds nothing else: what it holds for lanes that had finished is not specified. A
+        value that follows from a carry has the axes somewhere; in front if no other is as long.
+        """
+        count = len(self.shape)
+        found = {x.out for x in self.carries}
+        if len(set(self.shape)) < count:
+            return found
+        reached = {*self.carries, *self.slices}
+        for node in body.nodes():
+            if node in reached or any(x.node in reached for x in node.inputs):
+                reached.add(node)
+                found.update(
+                    [
+                        x
+                        for x in node.outputs
+                        if x.shape[:count] == self.shape
+                        and not set(x.shape[count:]).intersection(self.shape)
+                    ]
+                )
+        return found

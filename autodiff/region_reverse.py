@@ -22,6 +22,7 @@ from ..ir.ops.regions import COND, LOOP, Loop, While, strong
 from ..ir.rewrite import substitute
 from ..ir.types import TensorType
 from .region_backward import Backward
+from .region_lanes import Lanes
 from .region_segments import segmented, segmented_at_run_time, segments_of
 from .region_split import (
     Split,
@@ -64,7 +65,9 @@ def _loop(
     inputs = loop.body.inputs
     at = 1 + consts
     given = [x for k, x in enumerate(inputs) if not flags[k] and not at <= k < at + carries]
-    split = Split.of(loop.body, flags, results, given)
+    own = inputs[at : at + carries - loop.shared]
+    lanes = Lanes(loop.lanes, own, inputs[at + carries :]) if loop.lanes else None
+    split = Split.of(loop.body, flags, results, given, lanes)
     known = known_loop(loop, flags, results)
     if loop.checkpoint is not None and split.saved:
         found = _in_segments(loop, known, split.saved, cotangents, linear[first:])
@@ -127,7 +130,8 @@ def _while(
     flags, results = settled(loop.body, [False, *linear[tested:]], consts, carries)
     at = 1 + consts
     given = [x for k, x in enumerate(loop.body.inputs[:at]) if not flags[k]]
-    split = Split.of(loop.body, flags, results, given)
+    lanes = Lanes(loop.lanes, loop.body.inputs[at:], ()) if loop.lanes else None
+    split = Split.of(loop.body, flags, results, given, lanes)
     known = known_while(loop, flags, results)
     # Neither the count of trips nor the condition has a cotangent.
     given_back = [*cotangents[:carries], *cotangents[carries + 1 :]]

@@ -18,6 +18,7 @@ from ..ir.ops.leaves import input_node
 from ..ir.ops.regions import COND, LOOP, Loop, While, strong
 from ..ir.rewrite import rebuild, substitute
 from ..ir.types import GROWING, TensorType
+from .region_lanes import Lanes
 from .rematerialize import partition
 from .reverse import linear_nodes, transpose
 
@@ -106,10 +107,16 @@ class Split:
 
     @staticmethod
     def of(
-        graph: Graph, linear: Sequence[bool], outputs: Sequence[bool], given: Sequence[Node]
+        graph: Graph,
+        linear: Sequence[bool],
+        outputs: Sequence[bool],
+        given: Sequence[Node],
+        lanes: Lanes | None = None,
     ) -> Split:
-        """``given`` inputs are at hand in the linear half, at no cost."""
+        """``given`` inputs are at hand in the linear half, at no cost. What a loop with ``lanes``
+        saves is theirs."""
         graph = separated(graph, linear)
+        owned = None if lanes is None else lanes.owned(graph)
         starts = [x.out for x, on in zip(graph.inputs, linear, strict=True) if on]
         ends = [y for y, on in zip(graph.outputs, outputs, strict=True) if on]
         known = [y for y, on in zip(graph.outputs, outputs, strict=True) if not on]
@@ -117,7 +124,7 @@ class Split:
             known,
             linear_nodes(ends, starts),
             [x.out for x in given],
-            unsaveable=lambda x: x.shape[:1] == (GROWING,),
+            unsaveable=lambda x: x.shape[:1] == (GROWING,) or not (owned is None or x in owned),
             late=True,
         )
         return Split(graph, list(linear), list(outputs), list(found.saved))

@@ -115,7 +115,13 @@ def partition(
     network = Network(outputs, linear, known, reads, given)
     if budget is None:
         capacities = [None if unsaveable(x) else network.capacity(x) for x in network.values]
-        cut = vertex_cut(capacities, network.edges, network.forbidden, network.sinks, late=late)
+        # What cannot be saved is computed again, at whatever cost, or nothing would be left.
+        forbidden = [
+            k
+            for k in network.forbidden
+            if capacities[k] is not None or not network.values[k].node.inputs
+        ]
+        cut = vertex_cut(capacities, network.edges, forbidden, network.sinks, late=late)
         found = None if cut is None else cut.vertices
     else:
         found = _within(network, budget, unsaveable)

@@ -15,8 +15,7 @@ from ..ir.types import TensorType
 from .array import Array
 from .captures import arrays_read_by
 from .effects import one_token, perform
-from .marking import name_of
-from .marking import checked_pair
+from .marking import checked_pair, name_of
 from .regions import Leaves, as_leaves, check_like, close_regions, trace_region
 
 __all__ = ["Body", "after_step", "pair_of"]

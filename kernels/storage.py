@@ -55,8 +55,8 @@ def is_alone(arrays: list[np.ndarray[Any, Any]], k: int) -> bool:
     """Whether nobody but this list can reach the memory of ``arrays[k]``, views included."""
     if _references(arrays, k) != _ALONE:
         return False
-    if arrays[k].base is None:
-        return True
+    if arrays[k].base is None:  # its own memory, or some that Python knows nothing of
+        return arrays[k].flags.owndata
     with _lock:  # a block of ours; others may have more owners than Python knows of
         return any(arrays[k].base is x for x in _blocks) and _holders(arrays[k]) == _LENT_ONCE
 

@@ -299,16 +299,7 @@ def _cond_plan(node: Node, read: set[int]) -> _Plan:
     def plan(new: Node) -> dict[int, Value]:
         if not kept:
             return {}
-        graphs = tuple(
-            [
-                Graph(
-                    tuple([b.inputs[k] for k in operands]),
-                    tuple([b.outputs[k] for k in kept]),
-                    b.name,
-                )
-                for b in new.param("branches")
-            ]
-        )
+        graphs = tuple([_part_of(b, operands, kept) for b in new.param("branches")])
         made = make_node(
             COND, (new.inputs[0], *[new.inputs[1 + k] for k in operands]), branches=graphs
         )

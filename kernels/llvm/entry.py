@@ -5,7 +5,8 @@
     PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
 has the calling convention ``METH_FASTCALL`` of CPython. It reads its arguments (the rest of them is
-read by ``run``, where they lie: code for every number of arrays), lets go of the interpreter lock, calls ``i64 run(i64, ...)`` and makes a Python integer of the result; ``NULL`` if
+read by ``run`` where they lie, so that code serves any number of arrays), lets go of the
+interpreter lock, calls ``i64 run(i64, ...)`` and makes a Python integer of the result; ``NULL`` if
 ``run`` came back with a Python error set (see :mod:`.interrupt`). Because it is part of the object
 file, a plan found on disk is callable without numba.
 """

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ways import same_trees
 
 import tilegrad as tg
 
 X = np.random.default_rng(0).standard_normal((5, 4))
-
-
-def same(a, b):
-    """Whether two trees are equal bit for bit."""
-    a, b = tg.tree.leaves(a), tg.tree.leaves(b)
-    assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
-        x, y = np.asarray(x), np.asarray(y)
-        assert x.dtype == y.dtype
-        assert x.shape == y.shape
-        assert x.tobytes() == y.tobytes()
 
 
 START = np.linspace(0.2, 0.9, 3)
@@ -81,7 +71,7 @@ def test_with_loops_branches_and_rules(make, outside, second):
         transform = lambda f: tg.jacrev(tg.grad(f))  # noqa: E731 - the rule tells only the reverse
     expected = tg.jit(transform(plain))(START)
     assert np.all(np.isfinite(expected))
-    same(tg.jit(transform(wrapped))(START), expected)
+    same_trees(tg.jit(transform(wrapped))(START), expected)
 
 
 def test_under_vmap_in_a_loop():
@@ -89,7 +79,7 @@ def test_under_vmap_in_a_loop():
         tg.vmap(tg.grad(scanned(wrap)))(np.stack([START, 2 * START]))
         for wrap in (lambda f: f, tg.checkpoint)
     ]
-    same(per_example[1], per_example[0])
+    same_trees(per_example[1], per_example[0])
 
 
 def test_random_bits_are_drawn_again_as_they_were():
@@ -105,5 +95,5 @@ def test_random_bits_are_drawn_again_as_they_were():
     key = tg.asarray(np.uint64(12345))
     plain, checked = (tg.jit(tg.grad(f)) for f in (dropout, tg.checkpoint(dropout)))
     found = checked(X, key)
-    same(found, plain(X, key))
+    same_trees(found, plain(X, key))
     assert 0 < int(tg.sum(tg.asarray(found) == 0)) < X.size

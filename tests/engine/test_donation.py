@@ -1,10 +1,13 @@
 """``donate_argnums``: deleted arrays, results in their memory, and nobody else's data harmed."""
 
 import copy
+import ctypes
 import pickle
 
 import numpy as np
 import pytest
+from numba import carray, njit, types
+from numba.extending import intrinsic
 
 import tilegrad as tg
 from tilegrad.kernels.storage import LARGE
@@ -119,6 +122,27 @@ def test_numpy_arrays_are_never_written_to():
     y = sgd((0, 1))(x, np.ones(N))
     np.testing.assert_array_equal(x, np.arange(float(N)))
     np.testing.assert_array_equal(y, x - 0.5)
+
+
+def test_memory_that_numpy_does_not_own_is_not_written_to():
+    """An array around a pointer, as C libraries make them: nobody knows who else has it."""
+
+    @intrinsic
+    def pointer(context, address):
+        def cast(context, builder, signature, args):
+            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(types.float64)(types.intp), cast
+
+    around = njit(lambda address: carray(pointer(address), (N,)))
+    memory = (ctypes.c_double * N)(*range(N))
+    foreign = around(ctypes.addressof(memory))
+    assert foreign.base is None
+    x = tg.asarray(foreign, copy=False)
+    del foreign
+    y = sgd()(x, large())
+    np.testing.assert_array_equal(y, np.arange(N) * 0.5)
+    np.testing.assert_array_equal(np.ctypeslib.as_array(memory), np.arange(float(N)))
 
 
 def test_what_is_read_after_the_result_begins_is_not_overwritten():

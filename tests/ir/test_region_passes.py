@@ -10,6 +10,7 @@ from tilegrad.ir.interpret import interpret_graph
 from tilegrad.ir.ops import add, floor_divide, mul
 from tilegrad.ir.ops.leaves import input_node
 from tilegrad.ir.ops.regions import Loop
+from tilegrad.ir.passes import merge_regions as merging
 from tilegrad.ir.passes.manager import optimize
 from tilegrad.ir.passes.merge_regions import merge_regions
 from tilegrad.ir.passes.regions import hoist_invariants, prune_regions
@@ -190,6 +191,47 @@ def test_a_loop_does_not_merge_with_one_that_waits_for_it():
 
     graph = tg.trace(program)(1.5)
     same(graph, optimize(graph), 1.5)
+
+
+def test_merging_tries_few_pairs(monkeypatch):
+    """Of 40 loops, each with its derivative: not each with each, again after each merge."""
+    tried = []
+    absorb = merging._ABSORB["loop"]
+    monkeypatch.setitem(merging._ABSORB, "loop", lambda *pair: tried.append(pair) or absorb(*pair))
+
+    def program(x):
+        return sum(tg.fori_loop(0, 3, lambda i, c, k=k: tg.sin(c) + k, x) for k in range(40))
+
+    graph = tg.trace(tg.value_and_grad(program))(0.5)
+    changed = same(graph, optimize(graph), 0.5)
+    assert len(regions(changed, "loop")) == 80  # 40 forward, 40 backward
+    assert len(tried) < 200
+
+
+# ------------------------------------------------------------------------------ loops of no trips
+
+
+def test_loops_that_make_no_trip_go():
+    def program(x, n):
+        carry, ys = tg.scan(lambda c, t: (c * t, (c, tg.sin(t))), 2.0, x)
+        lanes = tg.vmap(lambda n: tg.while_loop(lambda c: c < n, lambda c: c + 1, 0))(n)
+        return carry, ys, lanes
+
+    graph = tg.trace(program)(np.zeros(0), np.zeros(0, np.int64))
+    changed = same(graph, prune_regions(graph), np.zeros(0), np.zeros(0, np.int64))
+    assert not regions(changed)
+
+
+def test_what_finished_lanes_could_fail_on_stays_a_carry():
+    def program(n, d, x):
+        body = lambda i, c: (c[0] // d, c[1] * x)  # noqa: E731
+        return tg.fori_loop(0, n, body, (100, 1.0))
+
+    n, d, x = np.array([0, 2, 1]), np.array([0, 3, 5]), np.array([0.5, 1.5, 2.0])
+    graph = tg.trace(tg.vmap(program))(n, d, x)
+    changed = same(graph, optimize(graph), n, d, x)
+    (loop,) = regions(changed)
+    assert (loop.param("carries"), loop.param("consts")) == (3, 1)  # the divisor travels along
 
 
 # ------------------------------------------------------------------- work that nobody asked for

@@ -48,11 +48,13 @@ SHAPES = {
     "batch vector": ((4, 5, 7), (7,)),
     "larger": ((67, 130), (130, 33)),
 }
+SOME = ("matrix matrix", "matrix vector", "batch", "larger")
 
 
 @pytest.mark.parametrize("dtype", [*FLOATING, *INTEGER, "?"])
 def test_matmul_as_numpys(dtype):
-    for left, right in SHAPES.values():
+    every = dtype in ("f4", "c16", "i8")  # one of each way; the others on a few shapes
+    for left, right in SHAPES.values() if every else map(SHAPES.get, SOME):
         x, y = draw(left, dtype), draw(right, dtype, 1)
         same(run(ops.matmul, x, y), np.asarray(x @ y))
 

@@ -14,10 +14,10 @@ import sys
 import numpy as np
 import pytest
 from guarded import run_guarded
-from plans import plan_of, run
+from plans import plan_of, run, same
 
 from tilegrad.ir import ops
-from tilegrad.ir.dtypes import ALL, as_dtype, float32, int32, int64
+from tilegrad.ir.dtypes import ALL, as_dtype, float32, float64, int8, int32, int64
 from tilegrad.ir.ops.leaves import iota
 from tilegrad.ir.ops.shape import broadcast, broadcast_to, reshape, transpose
 
@@ -249,11 +249,6 @@ ROWS = {
 }
 
 
-def same(got, expected):
-    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
-    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
-
-
 @pytest.mark.parametrize("name", ROWS)
 def test_row(name):
     function, reference, *arrays = ROWS[name]
@@ -302,8 +297,11 @@ def sample(dtype, shape, seed=0):
 EXTENTS = [1, 7, 8, 17, 64]
 
 
-@pytest.mark.parametrize("extent", EXTENTS)
-@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "extent"),
+    [(d, n) for d in ALL for n in (EXTENTS if d in (int8, float64) else (7, 64))],
+    ids=str,
+)
 def test_moving_elements_of_every_dtype(dtype, extent):
     """Contiguous, backwards, strided, transposed, padded and gathered reads; contiguous writes."""
     x = sample(dtype, (3, extent))

@@ -109,7 +109,7 @@ def larger_programs(draw, **options):
         random_graphs.EXTENTS = usual
 
 
-@some(40)
+@some(25)
 @given(larger_programs(steps=12))
 def test_steps_cut_into_the_smallest_pieces(program):
     """Every step is shared among threads however small, tiles hold a row or two."""
@@ -126,7 +126,7 @@ def test_steps_cut_into_the_smallest_pieces(program):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(steps=25))
 def test_long_programs(program):
     arguments = arguments_of(program)

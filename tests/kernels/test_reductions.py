@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from order_of_sums import draw, in_order, reduced, same
-from plans import nests, plan_of, run, schedule_of
+from order_of_sums import draw, in_order, reduced
+from plans import nests, plan_of, run, same, schedule_of
 
 from tilegrad.ir import ops
 from tilegrad.ir.ops.shape import broadcast_to, reshape, transpose
@@ -148,8 +148,10 @@ def test_few_elements_are_unrolled(layout):
         assert (form_of(nest).strategy == "unrolled") == few or n == 1
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
-@pytest.mark.parametrize("layout", FEW)
+@pytest.mark.parametrize(
+    ("layout", "dtype"),
+    [*[(x, "f8") for x in FEW], *[(x, d) for x in list(FEW)[:2] for d in ("f4", "c16", "i8")]],
+)
 def test_few_elements_in_the_order_of_the_text(layout, dtype):
     """Sums, what they are made of stored beside them, and what is made of them."""
     shape, axes = FEW[layout]
@@ -252,11 +254,11 @@ def test_a_sum_of_bools_counts():
 # ---------------------------------------------------------------------------------------- extrema
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i1", "u8", "u2", "?"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i1", "u8", "?"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_extrema_and_their_places(layout, dtype):
     shape, (axis,), _ = LAYOUTS[layout]
-    for n in (1, 8, 17, 1024, 1025, 3000):
+    for n in (1, 8, 17, 1025, 3000):
         x = np.random.default_rng(n).integers(0, 2 if dtype == "?" else 100, shape(n))
         x = (x - (50 if dtype[0] in "fi" else 0)).astype(dtype)  # with many ties
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from guarded import run_guarded
-from plans import graph_of, nests, plan_of, run, schedule_of
+from plans import graph_of, nests, plan_of, run, same, schedule_of
 
 from tilegrad.ir import ops
 from tilegrad.ir.interpret import interpret_graph
@@ -28,11 +28,6 @@ SHAPES = [
     ((3, 20, 9), 1),
     ((2, 1), 0),
 ]
-
-
-def same(got, expected):
-    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
-    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from guarded import run_guarded
-from plans import plan_of, run
+from plans import plan_of, run, same
 
 from tilegrad.ir import ops
 from tilegrad.ir.dtypes import ALL
@@ -54,11 +54,6 @@ def draw(shape, dtype, seed):
     if np.dtype(dtype).kind == "c":
         x = x + 1j * rng.integers(0, 9, shape)
     return x.astype(dtype)
-
-
-def same(got, expected):
-    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
-    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
 CASES = {

@@ -110,7 +110,7 @@ FUNCTIONS = [
     transposed_result,
     used_outside,
 ]
-SHAPES = [(4, 3), (5, 40), (37, 17), (400, 300), (3, 2000), (1100, 9), (1, 50)]
+SHAPES = [(4, 3), (400, 300), (3, 2000), (1100, 9), (1, 50)]
 
 
 def check(function, x):

@@ -39,11 +39,6 @@ def reduced(x, axes, merge, identity):
         return np.asarray(in_order(wide, merge, identity)).astype(x.dtype)
 
 
-def same(got, expected):
-    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
-    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
-
-
 def draw(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)

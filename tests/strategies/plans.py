@@ -41,20 +41,33 @@ def run(function, *arrays, threads=1):
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def run_by_node(graph, arguments):
-    """Every node as a plan of its own: what eager execution does."""
+def plan_of_node(node):
+    """One op as a plan of its own."""
+    inputs = tuple(input_node(x.type, "x") for x in node.inputs)
+    single = Node(node.op, tuple(i.out for i in inputs), node.params, node.types)
+    return compile_graph(Graph(inputs, single.outputs))
+
+
+def run_node(node, operands):
+    return plan_of_node(node).run([np.array(x) for x in operands])
+
+
+def run_by_node(graph, arguments, run=run_node):
+    """Every node as a plan of its own, or as ``run`` says: what eager execution does."""
     known = {n.out: np.array(a) for n, a in zip(graph.inputs, arguments, strict=True)}
     for node in graph.nodes():
         if node.op.name == "constant":
             known[node.out] = node.param("literal").array()
             continue
-        inputs = tuple(input_node(x.type, "x") for x in node.inputs)
-        single = Node(node.op, tuple(i.out for i in inputs), node.params, node.types)
-        results = compile_graph(Graph(inputs, single.outputs)).run(
-            [np.array(known[x]) for x in node.inputs]
-        )
+        results = run(node, [known[x] for x in node.inputs])
         known.update(zip(node.outputs, results, strict=True))
     return [known[v] for v in graph.outputs]
+
+
+def same(got, expected):
+    """Equal shape, dtype and bits."""
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
 def nests(schedule):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy as np
-from plans import graph_of
+from plans import graph_of, plan_of_node, run_by_node
 
 from tilegrad.fusion import regions
 from tilegrad.ir import ops
-from tilegrad.ir.graph import Graph, Node, make_node
+from tilegrad.ir.graph import make_node
 from tilegrad.ir.interpret import interpret_graph
-from tilegrad.ir.ops.leaves import constant, input_node
+from tilegrad.ir.ops.leaves import constant
 from tilegrad.ir.ops.regions import COND, Loop, While
 from tilegrad.kernels.plan import compile_graph
 
@@ -52,9 +52,7 @@ def _run_node(node, operands):
     key = (node.op, node.params, tuple(x.type for x in node.inputs))
     plan = _PLANS.get(key)
     if plan is None:
-        inputs = tuple(input_node(x.type, "x") for x in node.inputs)
-        single = Node(node.op, tuple(i.out for i in inputs), node.params, node.types)
-        plan = _PLANS[key] = compile_graph(Graph(inputs, single.outputs))
+        plan = _PLANS[key] = plan_of_node(node)
     return plan.run([np.array(x) for x in operands])
 
 
@@ -64,7 +62,9 @@ def _freeze(active, new, old):
     return np.where(active.reshape(active.shape + (1,) * (new.ndim - active.ndim)), new, old)
 
 
-def _run_region(node, operands):
+def _run_step(node, operands):
+    if node.op.kind != "region":
+        return _run_node(node, operands)
     if node.op.name == "cond":
         branches = node.param("branches")
         return run_by_steps(
@@ -116,15 +116,7 @@ def _run_while(r, operands):
 
 def run_by_steps(graph, arguments):
     """The outputs of a graph, every op of every iteration by a plan of its own."""
-    known = {n.out: np.array(a) for n, a in zip(graph.inputs, arguments, strict=True)}
-    for node in graph.nodes():
-        if node.op.name == "constant":
-            known[node.out] = node.param("literal").array()
-            continue
-        operands = [known[x] for x in node.inputs]
-        run = _run_region if node.op.kind == "region" else _run_node
-        known.update(zip(node.outputs, run(node, operands), strict=True))
-    return [known[v] for v in graph.outputs]
+    return run_by_node(graph, arguments, _run_step)
 
 
 def driven(graph):

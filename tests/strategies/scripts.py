@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 HEAD = """
@@ -41,6 +43,21 @@ def finish(process: subprocess.Popen, timeout: float = 120.0) -> list[str]:
         raise AssertionError(f"it hangs: {out}\n{err}") from None
     assert process.returncode == 0, f"status {process.returncode}: {err}"
     return out.split()
+
+
+def interrupted(text: str, **environment: str) -> None:
+    """Interrupt a script once it says that it begins.
+
+    It has to print ``interrupted`` when that is raised, and ``True`` at last.
+    """
+    process = start(text, **environment)
+    try:
+        assert process.stdout.readline() == "begin\n"
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert finish(process) == ["interrupted", "True"]
+    finally:
+        process.kill()
 
 
 def run(text: str, cache: Path | None = None, **environment: str) -> list[str]:

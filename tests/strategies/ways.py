@@ -8,7 +8,7 @@ import numpy as np
 
 import tilegrad as tg
 
-__all__ = ["WAYS", "in_every_way", "same_bits", "ulps"]
+__all__ = ["WAYS", "in_every_way", "same_bits", "same_trees", "ulps"]
 
 
 def _eager(f, arrays):
@@ -49,6 +49,17 @@ def in_every_way(f, *arrays, ways=tuple(WAYS)):
         for x, y in zip(tg.tree.leaves(result), tg.tree.leaves(first), strict=True):
             same_bits(x, y, way)
     return first
+
+
+def same_trees(a, b):
+    """Leaves of equal dtype, shape and bits, also those of NaNs."""
+    a, b = tg.tree.leaves(a), tg.tree.leaves(b)
+    assert len(a) == len(b)
+    for x, y in zip(a, b, strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.dtype == y.dtype
+        assert x.shape == y.shape
+        assert x.tobytes() == y.tobytes()
 
 
 def same_bits(got, expected, note=""):

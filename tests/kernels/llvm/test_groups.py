@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from llvmlite import ir
-from order_of_sums import WIDE, draw, reduced, same
-from plans import nests, plan_of, run, schedule_of
+from order_of_sums import WIDE, draw, reduced
+from plans import nests, plan_of, run, same, schedule_of
 
 from tilegrad.ir import ops
 from tilegrad.ir.ops.slicing import slice_axis
@@ -170,10 +170,12 @@ def test_which_loads_are_turned():
     assert lines(sums, ((41, 3), "i2")) == 0
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c8"])
-@pytest.mark.parametrize("n", range(2, 9))
+@pytest.mark.parametrize(
+    ("n", "dtype"),
+    [*[(n, "f8") for n in range(2, 9)], *[(n, d) for n in (3, 8) for d in ("f4", "i8", "c8")]],
+)
 def test_rows_of_a_few_elements(n, dtype):
-    for rows in (16, 41):
+    for rows in (16, 41) if dtype == "f8" else (41,):
         x, v = draw((rows, n), dtype, n), draw((n,), dtype, 1)
         same(run(by_rows, x, v), dotted(x, v, 1))
         wide = draw((rows, n + 3), dtype, n)
