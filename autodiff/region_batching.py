@@ -124,10 +124,10 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
     carried = mapped[consts : consts + carries]
     records = [laned or on for on in body.mapped[carries:]]
     outputs = [body.output(k, on, size) for k, on in enumerate([*carried, *records])]
-    counts = (_in_front(operands[0], axes[0], laned, size),) if first else ()
+    count = _in_front(operands[0], axes[0], laned, size) if first else None
     trips: tuple[Node, ...] = ()
-    if laned and not loop.lanes and has_effects(loop.body):
-        trips = (input_node(counts[0].type, "trips"),)
+    if laned and count is not None and not loop.lanes and has_effects(loop.body):
+        trips = (input_node(count.type, "trips"),)
         active = lt(broadcast(body.inputs[0].out, (size,), ()), trips[0].out)
         outputs = guarded(outputs, active, set(loop.body.nodes()), body.inputs)
     inputs = (*body.inputs[: 1 + consts], *trips, *body.inputs[1 + consts :])
@@ -139,7 +139,7 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
                 _in_front(x, a, False, size)
                 for x, a in zip(operands[first:at], axes[first:at], strict=True)
             ],
-            *(counts if trips else ()),
+            *([count] if count is not None and trips else []),
         ),
         init=tuple(
             [
@@ -153,10 +153,10 @@ def _loop(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resul
                 for x, a in zip(operands[end:], axes[end:], strict=True)
             ]
         ),
-        count=counts[0] if first else None,
+        count=count,
     ).node()
-    where_ = [0 if on else None for on in carried] + [1 if on else None for on in records]
-    return list(zip(new.outputs, where_, strict=True))
+    found_axes = [0 if on else None for on in carried] + [1 if on else None for on in records]
+    return list(zip(new.outputs, found_axes, strict=True))
 
 
 def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Results:
@@ -209,9 +209,9 @@ def _while(node: Node, operands: Sequence[Value], axes: Axes, size: int) -> Resu
     results = list(new.outputs)
     if lanes:
         del results[carries]
-    where_ = [0 if on else None for on in [*carried, laned]]
-    where_ += [1 if on else None for on in records]
-    return list(zip(results, where_, strict=True))
+    found_axes = [0 if on else None for on in [*carried, laned]]
+    found_axes += [1 if on else None for on in records]
+    return list(zip(results, found_axes, strict=True))
 
 
 # -------------------------------------------------------------------------------------- branches

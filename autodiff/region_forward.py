@@ -2,7 +2,7 @@
 
 A loop whose carry moves carries the tangent beside it; which carries move is a fixed point. The
 new node computes the old results too: where both are there, the optimizer keeps one
-(:mod:`..ir.passes.regions`).
+(:mod:`..ir.passes.merge_regions`).
 """
 
 from __future__ import annotations

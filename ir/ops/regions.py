@@ -55,9 +55,9 @@ Array = np.ndarray[Any, Any]
 Types = tuple[TensorType, ...]
 
 _RULES_ELSEWHERE = {
-    "jvp": "a region: autodiff/regions.py",
-    "transpose": "a region: autodiff/regions.py",
-    "batch": "a region: autodiff/regions.py",
+    "jvp": "a region: autodiff/region_forward.py",
+    "transpose": "a region: autodiff/region_reverse.py",
+    "batch": "a region: autodiff/region_batching.py",
     "samples": "a region has operands of any type: tests/ir/ops/test_regions.py",
 }
 

@@ -133,8 +133,14 @@ OTHERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
-@pytest.mark.parametrize("other", OTHERS, ids=repr)
+@pytest.mark.parametrize(
+    ("other", "dtype"),
+    [
+        *[(other, dtype) for other in OTHERS for dtype in ("int64", "float32")],
+        *[(other, "float64") for other in (OTHERS[0], np.float32(2.0), 3)],
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("op", BINARY)
 def test_binary_operators_on_both_sides(op: Any, other: Any, dtype: str) -> None:
     data = np.array([[1, -2, 3], [5, 4, -1]]).astype(dtype)

