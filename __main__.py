@@ -1,4 +1,4 @@
-"""The command line: ``tilegrad bench | cache | demo | doctor``, or ``python -m tilegrad``."""
+"""The command line, ``tilegrad COMMAND``: bench, cache, compare, demo, doctor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from .command import bench, cache, demo, doctor
+from .command import bench, cache, compare, demo, doctor
 
-_COMMANDS = {"bench": bench, "cache": cache, "demo": demo, "doctor": doctor}
+_COMMANDS = {"bench": bench, "cache": cache, "compare": compare, "demo": demo, "doctor": doctor}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.errors import DTypeError, TracerError
 from ..ir.graph import Graph
@@ -11,6 +11,9 @@ from ..ir.location import at_user_line
 from ..ir.text import text
 from .signature import Call, collect, type_of
 from .traced import Program
+
+if TYPE_CHECKING:
+    from .stages import StageReport
 
 __all__ = ["Compiled", "Lowered"]
 
@@ -122,6 +125,56 @@ class Lowered:
             raise ValueError(f"output {x} is an argument as it came: nothing computes it")
         return explainer.output(x - sum(y in inputs for y in outputs[:x]))  # those are not compiled
 
+    def compare_stages(self, *args: Any, **kwargs: Any) -> StageReport:
+        """Run the program at every stage and compare each with the one before.
+
+        For when a result looks wrong: it tells whether a pass, a kernel, their fusion or the
+        threads are to blame, or the program itself.
+
+        Parameters
+        ----------
+        args, kwargs
+            As for the function, without static ones, of the types that were lowered for.
+
+        Returns
+        -------
+        StageReport
+            ``first``, the first stage that differs, or None; ``rows``, one a stage; ``node``, the
+            first node that differs in it. ``print`` shows a table.
+
+        Raises
+        ------
+        DTypeError
+            If the arguments are of other types.
+        ArithmeticError, LookupError, ValueError
+            As calls with these arguments do.
+
+        Notes
+        -----
+        Passes, fusion and threads must keep every bit (any NaN is like any other). Kernels
+        of single nodes are compared with NumPy on the same operands: elementwise results may be
+        16 ulp apart, results of ``n`` terms (reductions, scans, products) ``16 sqrt(n)`` ulp of
+        the sum of magnitudes, results of factorizations half their digits; loops and branches
+        must have the bits of their steps, run one by one. What a node is blamed for is found by
+        bisection, which compiles the program about ``log2`` of its nodes times. Effects and
+        callbacks happen at every stage. Loops are run by Python too: take few iterations.
+
+        Examples
+        --------
+        >>> import tilegrad as tg
+        >>> f = tg.jit(lambda x: tg.sum(2 * x))
+        >>> x = tg.arange(4.0)
+        >>> report = f.lower(x).compare_stages(x)
+        >>> print(report.first)
+        None
+        >>> [row.stage for row in report.rows if "/" not in row.stage]
+        ['ir', 'nodes', 'fused', 'threads']
+        """
+        from .stages import compare_stages
+
+        given = _arguments(self._program, self._names, args, kwargs)
+        return compare_stages(self._program, given.buffers)
+
     def compile(self) -> Compiled:
         """The program as a function of arguments of exactly these types."""
         self._program.plan()
@@ -139,29 +192,36 @@ class Compiled:
         self._names = list(names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = self._program.leaves_of((args, kwargs))
-        expected = [x.type for x in self._program.inputs]
-        if len(leaves) != len(expected):
-            raise at_user_line(
-                TypeError(
-                    f"{self._program.title}: was compiled for {self._program.describe()}, got "
-                    f"{len(leaves)} arrays"
-                )
-            )
-        for x, t, name in zip(leaves, expected, self._names, strict=True):
-            found = type_of(x, name)
-            if found.shape != t.shape or found.dtype is not t.dtype:
-                raise at_user_line(
-                    DTypeError(
-                        f"{self._program.title}: argument {name}: was compiled for {t}, got "
-                        f"{found}; lower and compile again for other types"
-                    )
-                )
-        call = Call([], [], [])
-        collect(leaves, call)
-        for place, array in call.pending:
-            call.buffers[place] = array._look(f"argument {self._names[place]}")
+        call = _arguments(self._program, self._names, args, kwargs)
         return self._program.run(call.buffers, call.borrowed)
 
     def __repr__(self) -> str:
         return f"<compiled {self._program.title}{self._program.describe()}>"
+
+
+def _arguments(
+    program: Program, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Call:
+    """The arguments of a call, of exactly the program's types."""
+    leaves = program.leaves_of((args, kwargs))
+    expected = [x.type for x in program.inputs]
+    if len(leaves) != len(expected):
+        raise at_user_line(
+            TypeError(
+                f"{program.title}: was compiled for {program.describe()}, got {len(leaves)} arrays"
+            )
+        )
+    for x, t, name in zip(leaves, expected, names, strict=True):
+        found = type_of(x, name)
+        if found.shape != t.shape or found.dtype is not t.dtype:
+            raise at_user_line(
+                DTypeError(
+                    f"{program.title}: argument {name}: was compiled for {t}, got "
+                    f"{found}; lower and compile again for other types"
+                )
+            )
+    call = Call([], [], [])
+    collect(leaves, call)
+    for place, array in call.pending:
+        call.buffers[place] = array._look(f"argument {names[place]}")
+    return call

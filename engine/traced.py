@@ -146,6 +146,17 @@ class Program:
         web = close([*self.outputs, *self.effects], [x.node for x in self.inputs])
         return graph_of(web, self.names, self.title)
 
+    @property
+    def captured(self) -> list[Any]:
+        """Buffers of captured arrays: inputs of :meth:`graph` behind the arguments."""
+        return list(self._hidden)
+
+    def computed(self) -> list[str]:
+        """Where in the result each output of :meth:`graph` stands, tokens of effects left out."""
+        given = set(self.inputs)
+        where = paths(self._out_spec, "result")
+        return [path for path, x in zip(where, self.outputs, strict=True) if x not in given]
+
     def plan(self) -> Any:
         """The compiled program."""
         if self._plan is None:

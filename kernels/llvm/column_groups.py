@@ -34,7 +34,7 @@ HALF = LANES // 2
 class ColumnGroupEmitter(StateEmitter):
     """Reduces columns in groups."""
 
-    _in_columns = False
+    _columns_together = False
 
     def has_column_groups(self) -> bool:
         """Whether columns may go in groups."""
@@ -59,13 +59,13 @@ class ColumnGroupEmitter(StateEmitter):
                         self.masked(column, at, stop)
                     self._emit_known(column, known | {across})
                     columns.append(column)
-                self._in_columns = True
+                self._columns_together = True
                 self._reduce_columns(scope, columns, known, slots)
-                self._in_columns = False
+                self._columns_together = False
 
     def _ahead(self, index: Index, size: int) -> Any:
         """Nothing in a group: asking costs a slot a load, and rows are read in no simple order."""
-        return None if self._in_columns else super()._ahead(index, size)
+        return None if self._columns_together else super()._ahead(index, size)
 
     def _emit_known(self, scope: Scope, known: frozenset[int]) -> None:
         todo = [n for n, loops in enumerate(self.loops_of) if loops <= known]

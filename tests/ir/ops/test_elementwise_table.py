@@ -28,7 +28,7 @@ from tilegrad.ir.types import TensorType
 ELEMENTWISE = [
     op
     for name, op in sorted(OPS.items())
-    if op.kind == "elementwise" and name not in ("alias", "convert")
+    if op.kind == "elementwise" and name not in ("alias", "convert", "hold")
 ]
 FIELDS = ("reference", "scalar", "complex_scalar", "jvp", "transpose", "doc", "samples")
 # Units in the last place between our programs and NumPy's own functions, of which each may be off
