@@ -153,7 +153,9 @@ class Flat:
         calls = []
         for nest in nests:
             assert isinstance(nest, Nest)
-            calls.append(self._call(form_of(self._with_own_errors(nest, schedule)), shift))
+            calls.append(
+                self._call(form_of(self._with_own_errors(nest, schedule), shift > 0), shift)
+            )
         return _Row(step, shift, calls, [])
 
     def _call(self, form: Form | LaneForm | RoutineForm, shift: int) -> tuple[int, tuple[int, ...]]:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..ir.collector import no_collection
 from .cache import store
 from .cpu.routine_steps import RoutineForm
 from .events import LISTENERS, tell
@@ -147,6 +148,7 @@ def _symbol(key: str | None) -> str:
     return f"tilegrad_{key}" if key is not None else f"tilegrad_unnamed_{time.perf_counter_ns()}"
 
 
+@no_collection()
 def _translate(symbol: str, kinds: str, emit: Emit, seconds: dict[str, float]) -> Any:
     """Numba's library with the function that ``emit`` makes, and its entry of this name."""
     from numba import njit, types

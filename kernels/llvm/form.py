@@ -40,6 +40,10 @@ class Form(Framed):
         a few elements), or a recurrence's.
     vector_loop : int or None
         Loop that runs in vectors; None: scalar code.
+    short : bool
+        Whether a reduction is of one block.
+    grouped : bool
+        Whether rows or columns of a reduction may go in groups.
     """
 
     nest: Nest
@@ -47,6 +51,7 @@ class Form(Framed):
     strategy: str
     vector_loop: int | None
     short: bool
+    grouped: bool = False
 
     def ops(self) -> Iterator[Op]:
         """The ops whose programs are part of the code."""
@@ -89,12 +94,19 @@ class _Numbering(Numbering):
         return " ".join(text)
 
 
-def form_of(nest: Nest) -> Form:
-    """The form of a nest; decides how its loops use vectors."""
+def form_of(nest: Nest, often: bool = False) -> Form:
+    """The form of a nest; decides how its loops use vectors.
+
+    ``often``: whether it is part of a loop. Then rows or columns of a reduction may go in groups
+    (:mod:`.row_groups`): their code is quicker and takes 10 ms more to compile.
+    """
     numbering = _Numbering()
     strategy, vector_loop = strategy_of(nest)
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
+    grouped = nest.reduces and often
+    if grouped:
+        lines.append("grouped")
     if strategy == "columns":
         lines.append(f"aliased{has_aliased_rows(nest)}")
     lines += [numbering.integer(n) for n in nest.extents]
@@ -108,7 +120,8 @@ def form_of(nest: Nest) -> Form:
         f"{numbering.buffer(s.buffer)}[{numbering.index(s.index)}] {s.how} %{s.value} {s.guard}"
         for s in nest.stores
     ]
-    return Form(*numbering.counted(), nest, "\n".join(lines), strategy, vector_loop, short)
+    key = "\n".join(lines)
+    return Form(*numbering.counted(), nest, key, strategy, vector_loop, short, grouped)
 
 
 def strategy_of(nest: Nest) -> tuple[str, int | None]:
