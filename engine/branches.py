@@ -55,8 +55,8 @@ def cond(
     -----
     Outside of a trace this is Python's ``if``. Traced it is one node: the derivative of the branch
     that runs, in both modes, to any order; what the other one would give (NaN, say) appears neither
-    in values nor in derivatives. Under ``vmap`` with a mapped ``pred`` both branches are computed
-    and each example gets its own.
+    in values nor in derivatives. Under ``vmap`` with a mapped ``pred`` each example has the
+    branch that it takes.
 
     Examples
     --------

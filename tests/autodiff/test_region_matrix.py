@@ -274,3 +274,38 @@ def test_gradients_by_weights_of_a_recurrent_cell():
     )
     for a, b in zip(got, expected, strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-14)
+
+
+def test_nothing_leaks_from_branches_under_vmap():
+    """What the branch not taken would give is NaN: in values, and by mapped and shared operands."""
+
+    def f(x, shared):
+        return tg.cond(x > 0, lambda x: tg.log(x) * tg.sqrt(shared), lambda x: x * shared * 2, x)
+
+    xs = np.array([-1.0, 2.0, -3.0])
+    for shared in (-4.0, 4.0):
+        only = xs[xs < 0] if shared < 0 else xs  # sqrt(-4) is NaN where it is taken
+        got = tg.jit(tg.vmap(f, in_axes=(0, None)))(only, shared)
+        taken = [np.log(x) * np.sqrt(shared) if x > 0 else 2 * x * shared for x in only]
+        np.testing.assert_allclose(np.asarray(got), taken, rtol=1e-15)
+        by_x, by_shared = tg.jit(
+            tg.grad(lambda x, s: tg.sum(tg.vmap(f, in_axes=(0, None))(x, s)), argnums=(0, 1))
+        )(only, shared)
+        slopes = [np.sqrt(shared) / x if x > 0 else 2 * shared for x in only]
+        np.testing.assert_allclose(np.asarray(by_x), slopes, rtol=1e-15)
+        total = sum(np.log(x) / 2 / np.sqrt(shared) if x > 0 else 2 * x for x in only)
+        np.testing.assert_allclose(float(by_shared), total, rtol=1e-15)
+
+
+def test_captures_stay_unbatched():
+    """A shared matrix is not repeated for the examples, and records have the batch behind time."""
+    weights = np.arange(9.0).reshape(3, 3)
+
+    def f(x):
+        return tg.scan(lambda c, _: (tg.tanh(weights @ c), c), x, None, length=5)[1]
+
+    graph = tg.trace(tg.vmap(f))(np.ones((7, 3)))
+    (loop,) = [node for node in graph.nodes() if node.op.name == "loop"]
+    assert loop.inputs[0].shape == (3, 3)
+    assert loop.types[1].shape == (5, 7, 3)
+    assert tg.jit(tg.vmap(f))(np.ones((7, 3))).shape == (7, 5, 3)

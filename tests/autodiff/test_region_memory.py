@@ -43,6 +43,8 @@ def test_square_root():
     (other, again), peak = gradient_and_peak(checkpoint="sqrt")
     np.testing.assert_array_equal(other, value)
     np.testing.assert_allclose(again, gradient, rtol=1e-12)
+    # About two carries of each of the square root's two levels.
+    assert peak < 3 * np.sqrt(STEPS) * X.nbytes + 40 * X.nbytes
     assert peak < whole / 8
 
 
@@ -135,3 +137,25 @@ def test_tapes_grow_with_the_trips_taken():
     # One carry a trip; the memory doubles when it is full.
     for trips, nbytes in zip((1000, 2000, 4000), used, strict=True):
         assert trips * X.nbytes <= nbytes < 2.5 * trips * X.nbytes
+
+
+def test_the_square_root_of_an_open_loop():
+    def last(x, limit, checkpoint):
+        return tg.sum(
+            tg.while_loop(
+                lambda c: c[0] < limit,
+                lambda c: (c[0] + 1, tg.sin(c[1]) * 1.5),
+                (0, x),
+                checkpoint=checkpoint,
+            )[1]
+        )
+
+    used = {}
+    for checkpoint in (None, "sqrt"):
+        gradient = tg.jit(tg.grad(lambda x, n, k=checkpoint: last(x, n, k)))
+        gradient(X, 1)
+        with tg.counters() as counters:
+            gradient(X, 10_000)
+        used[checkpoint] = counters.allocated_bytes
+    assert used[None] > 10_000 * X.nbytes
+    assert used["sqrt"] < 10 * np.sqrt(10_000) * X.nbytes

@@ -152,3 +152,15 @@ def test_linear_transpose() -> None:
         tg.linear_transpose(lambda x: x * x, 1.0)(1.0)  # here
     with raises_here(tg.TracerError, r"traced: it depends on argument x of linear_transpose"):
         tg.linear_transpose(lambda x: x if x > 0 else -x, 1.0)  # here
+
+
+def test_a_pullback_is_compiled_when_it_is_read():
+    x = tg.asarray(np.linspace(0.25, 0.75, 23))
+    with tg.counters() as counters:
+        value, pullback = tg.vjp(lambda x: tg.sum(tg.arcsinh(x) * tg.arctanh(x)), x)
+        float(value)
+        programs = counters.programs
+        gradient = pullback(tg.asarray(1.0))[0]
+        assert counters.programs == programs
+        np.asarray(gradient)
+        assert counters.programs > programs
