@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..graph import Graph, Node, Value, make_node
-from ..ops.leaves import CONSTANT
+from ..ops.leaves import CONSTANT, input_node
 from ..ops.regions import COND, LOOP, WHILE, Loop, While
 from ..rewrite import substitute
 from .cse import eliminate_common_subexpressions
@@ -223,10 +223,15 @@ def _inputs(
     more: Sequence[Value],
     others: Sequence[Node],
 ) -> list[Node]:
-    """The input of each operand: of the larger loop if it has it, else of the smaller."""
+    """The input of each operand: of the larger loop if it has it, else a new one.
+
+    A program called twice is two loops with one body: the smaller loop's own input may be one that
+    the larger has for another operand.
+    """
     known = dict(zip(more, others, strict=True))
     # The first `len(own)` operands are the larger loop's, in their order.
-    return [*inputs, *[known[x] for x in operands[len(own) :]]]
+    extra = [known[x] for x in operands[len(own) :]]
+    return [*inputs, *[input_node(x.types[0], x.param("name")) for x in extra]]
 
 
 def _by_operand(

@@ -250,3 +250,36 @@ def test_loops_that_only_add_need_no_tape():
 
     graph = optimize(tg.trace(tg.grad(loss))(2.0, XS))
     assert not [n for n in regions(graph) if any(t.shape for t in n.types)]
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        lambda: tg.jit(lambda x: tg.scan(lambda c, t: (c * 1.5, c * t), 1.0, XS * x)[1]),
+        lambda: tg.jit(lambda x: tg.scan(lambda c, _: (c * 1.5, c * x), 1.0, None, 3)[1]),
+        lambda: tg.jit(
+            lambda x: tg.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, 1.0))
+        ),
+    ],
+    ids=["sequence", "captured", "while"],
+)
+def test_a_program_called_twice_is_two_results(twice):
+    """Two nodes with one body and different operands: merged, each keeps its own."""
+    inner = twice()
+    graph = tg.trace(lambda x, y: (inner(x), inner(y)))(2.0, 5.0)
+    changed = optimize(graph)
+    found = interpret_graph(
+        changed, [np.float64(2), np.float64(5), *[XS] * (len(graph.inputs) - 2)]
+    )
+    each = [np.asarray(v) for x in (2.0, 5.0) for v in tg.tree.leaves(inner(x))]
+    for a, b in zip(found, each, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-15)
+
+
+def test_branches_called_twice_on_one_index():
+    inner = tg.jit(lambda i, x: tg.cond(i, lambda x: x * 3, lambda x: x - 1, x))
+    graph = tg.trace(lambda i, x, y: (inner(i, x), inner(i, y)))(True, 1.0, 2.0)
+    changed = optimize(graph)
+    assert len(regions(changed)) == 1
+    for flag, expected in ((True, [3, 6]), (False, [0, 1])):
+        assert interpret_graph(changed, [flag, np.float64(1), np.float64(2)]) == expected
