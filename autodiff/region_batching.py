@@ -272,11 +272,12 @@ def _branch_of_some(
             substitute(outputs, dict(zip([x.out for x in body.inputs], given, strict=True)))
         )
     trips = convert(chosen, int64)
-    donor = argmax(trips, 0)
-    safe = [
-        where(_spread(chosen, x), x, _example(x, donor)) if on else x
-        for x, on in zip(given, mapped, strict=True)
-    ]
+    if may_fail(branch) and size:
+        donor = argmax(trips, 0)
+        given = [
+            where(_spread(chosen, x), x, _example(x, donor)) if on else x
+            for x, on in zip(given, mapped, strict=True)
+        ]
     types = [TensorType(y.shape, y.dtype) for y in outputs]
     there = [input_node(chosen.type, "there")] if has_effects(branch) else []
     if there:
@@ -291,7 +292,7 @@ def _branch_of_some(
         tuple(outputs),
         branch.name,
     )
-    consts = (*(safe if may_fail(branch) else given), *[chosen for _ in there])
+    consts = (*given, *[chosen for _ in there])
     loop = Loop(graph, consts, tuple([zeros_of(t) for t in types]), (), None, trips)
     return list(loop.node().outputs)
 

@@ -116,7 +116,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         chosen = functions[min(max(wrap(position).item(), 0), len(functions) - 1)]
         return as_leaves(chosen(*operands), "the result").tree()
     if len(functions) == 1:
-        return functions[0](*operands)
+        return as_leaves(functions[0](*given.tree()), "the result").tree()
     clamped = clip(position, 0, len(functions) - 1)
     names = [f"branches[{k}] ({name_of(fun)})" for k, fun in enumerate(functions)]
     return _branches("switch", convert(clamped, int64), functions, names, given)

@@ -150,3 +150,11 @@ def test_associative_scan_of_any_length(count):
     np.testing.assert_array_equal(np.asarray(tg.associative_scan(tg.add, x)), np.cumsum(x))
     with pytest.raises(tg.ShapeError, match=r"elems\[1\]"):
         tg.associative_scan(lambda a, b: a, (tg.ones(3), tg.ones(2)))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tg.jit], ids=["eager", "jit"])
+def test_no_examples(wrap):
+    f = tg.vmap(lambda x: tg.cond(x > 0, lambda x: 7 // x, lambda x: x, x))
+    assert wrap(f)(np.arange(0)).shape == (0,)
+    one = wrap(lambda i: tg.switch(i, [lambda: 1.5]).astype(tg.float32))
+    assert float(one(np.asarray(0))) == 1.5
