@@ -97,8 +97,7 @@ class Backward:
             part = found[k]
             if part is None:
                 continue
-            deferred = loop.length and not loop.lanes
-            terms = _products(part, set(inner[1:at])) if deferred else None
+            terms = _products(part, set(inner[1:at])) if loop.length else None
             if terms is not None:
                 products[k] = terms
                 continue

@@ -447,7 +447,6 @@ class Schedule:
     constants: tuple[Literal, ...]
     errors: tuple[tuple[Callable[[str], Exception], str], ...]
     reasons: dict[Value, str] = field(default_factory=dict)
-    input_count: int = 0
     places: dict[Value, int] = field(default_factory=dict)
 
     def text(self) -> str:

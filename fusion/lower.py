@@ -185,7 +185,6 @@ class Lowering:
             tuple(self.constants),
             tuple(self.errors),
             reasons,
-            len(self.graph.inputs),
             dict(self.numbers),
         )
 

@@ -27,8 +27,8 @@ from llvmlite import ir
 
 from ...fusion.loops import MatMul
 from ...ir.dtypes import DType
-from ..llvm.addressing import SIGNATURE
 from ..llvm.calls import call_address
+from ..llvm.frame_code import SIGNATURE
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
 from ..machine import compile_entry

@@ -13,11 +13,11 @@ from llvmlite import ir
 
 from ...fusion.routines import Routine
 from ...ir.dtypes import DType
-from ..llvm.addressing import SIGNATURE
 from ..llvm.calls import call_address
 from ..llvm.context import Words
 from ..llvm.entry import c_function
-from ..llvm.form import BAKED
+from ..llvm.frame import BAKED
+from ..llvm.frame_code import SIGNATURE
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I32, I64, POINTER
 from .openblas import routine_address

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from ...fusion.loops import MatMul
 from ...ir.dtypes import DType
-from ..llvm.addressing import SIGNATURE
+from ..llvm.frame_code import SIGNATURE
 from ..llvm.loops import counted_loop
 from ..llvm.memory import I64, POINTER
 from .registers import I32, Vectors

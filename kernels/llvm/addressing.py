@@ -18,7 +18,7 @@ from ...ir.dtypes import DType, int64
 from ...ir.ops import OPS
 from .form import WIDTH, Form
 from .frame import BAKED
-from .frame_code import SIGNATURE, FrameCode
+from .frame_code import FrameCode
 from .handler import LLVMHandler, Typed
 from .memory import (
     I64,
@@ -34,7 +34,7 @@ from .memory import (
     store_strided,
 )
 
-__all__ = ["LANE_NUMBERS", "SIGNATURE", "Addressing", "Scope"]
+__all__ = ["LANE_NUMBERS", "Addressing", "Scope"]
 
 LANE_NUMBERS = ir.Constant(ir.VectorType(I64, WIDTH), [I64(k) for k in range(WIDTH)])
 

@@ -41,8 +41,7 @@ class ColumnGroupEmitter(StateEmitter):
         plain = not self.inner_stores and all(i.error < 0 for i in self.nest.tape)
         small = len(self.monoids) == 1 and self.work() <= TINY
         apart = not has_aliased_rows(self.nest)  # else wide rows one after the other are faster
-        grouped = self.form.grouped and self.form.short
-        return grouped and apart and plain and small and len(self.monoids[0].parts) == 1
+        return self.form.grouped and apart and plain and small and len(self.monoids[0].parts) == 1
 
     def column_groups(self, scope: Scope, known: frozenset[int], across: int) -> None:
         """Reduce all columns that loop ``across`` goes through, and finish them."""

@@ -104,10 +104,10 @@ def form_of(nest: Nest, often: bool = False) -> Form:
     strategy, vector_loop = strategy_of(nest)
     short = nest.reduces and nest.extents[-1] <= BLOCK
     lines = [f"{strategy} v{vector_loop} short{short} loops{len(nest.extents)}"]
-    grouped = nest.reduces and often
+    grouped = short and often and not nest.part and strategy in ("rows", "columns")
     if grouped:
         lines.append("grouped")
-    if strategy == "columns":
+    if grouped and strategy == "columns":
         lines.append(f"aliased{has_aliased_rows(nest)}")
     lines += [numbering.integer(n) for n in nest.extents]
     lines += [numbering.instruction(n, i) for n, i in enumerate(nest.tape)]

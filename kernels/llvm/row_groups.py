@@ -50,8 +50,7 @@ class RowGroupEmitter(StateEmitter):
         small = len(self.monoids) == 1 and self.work() <= TINY
         some = self.reduce_loop > 0 and self.nest.extents[self.reduce_loop - 1] >= ROWS
         computes = any(i.op is not None and i.op.name != "convert" for i in self.nest.tape)
-        grouped = self.form.grouped and self.form.short
-        return grouped and some and computes and fits and plain and small
+        return self.form.grouped and some and computes and fits and plain and small
 
     def groups(self, scope: Scope, loop: int) -> Any:
         """Reduce groups of the last outer loop; returns the first row that is left."""

@@ -29,7 +29,7 @@ State = tuple[Typed, ...]
 
 
 class StateEmitter(NestEmitter):
-    """What both strategies of :mod:`.reduce` need."""
+    """What all emitters of reductions need."""
 
     def __init__(self, module: Any, name: str, form: Form, outline: bool = False) -> None:
         super().__init__(module, name, form, outline)
